@@ -1,0 +1,1 @@
+"""Libraries shared by the services and the command line."""

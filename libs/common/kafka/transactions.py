@@ -1,0 +1,163 @@
+"""Transactions: several records, and a group's offsets, all or nothing.
+
+One thread of its own carries out one transaction after the other, so that the event loop never
+waits for Kafka.
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+from confluent_kafka import KafkaException, Message, Producer, TopicPartition
+
+from libs.common.errors import FencedOut, TemporaryError
+from libs.common.kafka import config
+from libs.common.kafka.consumer import Partition
+from libs.common.settings import KafkaSettings
+
+START_S = 30.0
+COMMIT_S = 10.0
+ENDING_S = 60.0
+
+
+class TransactionAborted(TemporaryError):
+    """Nothing of the transaction was written; it may be tried again."""
+
+
+class OffsetMoved(TransactionAborted):
+    """The records did not land where they were expected; nothing was written."""
+
+
+class OutRecord(NamedTuple):
+    """A record to be written in a transaction; topic without prefix; value None is a tombstone."""
+
+    topic: str
+    key: bytes
+    value: bytes | None
+    partition: int = -1
+    """-1: by the key."""
+
+
+class _Transaction(NamedTuple):
+    """One transaction to be carried out."""
+
+    records: list[OutRecord]
+    offsets: dict[Partition, int]
+    group_metadata: Any
+    first_offset: int | None
+
+
+class TransactionalWriter:
+    """Writes in transactions under a stable id; a second writer with that id fences this one."""
+
+    def __init__(self, kafka: KafkaSettings, *, transactional_id: str) -> None:
+        self._prefix = kafka.topic_prefix
+        self._producer = Producer(
+            config.transactional_producer(kafka, transactional_id=self._prefix + transactional_id)
+        )
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="kafka-transactions")
+
+    async def start(self) -> None:
+        """Ends what a former owner of the id left open. Raises TransactionAborted, FencedOut."""
+        await self._run(self._start)
+
+    async def commit(
+        self,
+        records: Sequence[OutRecord],
+        *,
+        offsets: Mapping[Partition, int] | None = None,
+        group_metadata: Any = None,
+        first_offset: int | None = None,
+    ) -> None:
+        """Writes the records and offsets in one transaction.
+
+        With `first_offset` the records, all of one partition, have to stand at that offset and the
+        ones after it; otherwise OffsetMoved is raised. Raises TransactionAborted when nothing was
+        written, FencedOut when another process has taken over the id or the partitions, or when it
+        is not known how the transaction ended.
+        """
+        transaction = _Transaction(list(records), dict(offsets or {}), group_metadata, first_offset)
+        await self._run(self._commit, transaction)
+
+    async def close(self) -> None:
+        """Ends the thread, after the transaction under way."""
+        await asyncio.to_thread(self._thread.shutdown)
+
+    async def _run(self, function: Any, *args: Any) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, function, *args)
+
+    def _start(self) -> None:
+        try:
+            self._producer.init_transactions(START_S)
+        except KafkaException as error:
+            raise _translated(error) from error
+
+    def _commit(self, transaction: _Transaction) -> None:
+        try:
+            self._producer.begin_transaction()
+            self._produce(transaction)
+            if transaction.group_metadata is not None:
+                positions = [
+                    TopicPartition(p.topic, p.number, o) for p, o in transaction.offsets.items()
+                ]
+                self._producer.send_offsets_to_transaction(
+                    positions, transaction.group_metadata, COMMIT_S
+                )
+            self._end_transaction()
+        except OffsetMoved:
+            self._abort()
+            raise
+        except KafkaException as error:
+            if not error.args[0].fatal():
+                self._abort()
+            raise _translated(error) from error
+
+    def _produce(self, transaction: _Transaction) -> None:
+        landed: list[int | None] = []
+
+        def delivered(_: Any, message: Message) -> None:
+            landed.append(message.offset())
+
+        for record in transaction.records:
+            self._producer.produce(
+                self._prefix + record.topic,
+                key=record.key,
+                value=record.value,
+                partition=record.partition,
+                on_delivery=delivered,
+            )
+        if transaction.first_offset is not None:
+            self._producer.flush(COMMIT_S)
+            first = transaction.first_offset
+            if landed != list(range(first, first + len(transaction.records))):
+                raise OffsetMoved(f"records stand at {landed[:3]}, not at {first}")
+
+    def _end_transaction(self) -> None:
+        deadline_s = time.monotonic() + ENDING_S
+        while True:
+            try:
+                self._producer.commit_transaction(COMMIT_S)
+            except KafkaException as error:
+                if not error.args[0].retriable():
+                    raise
+                if time.monotonic() > deadline_s:
+                    raise FencedOut(
+                        "it is not known whether a transaction was committed"
+                    ) from error
+            else:
+                return
+
+    def _abort(self) -> None:
+        try:
+            self._producer.abort_transaction(COMMIT_S)
+        except KafkaException as error:
+            raise FencedOut(f"a transaction could not be ended: {error.args[0].str()}") from error
+
+
+def _translated(error: KafkaException) -> Exception:
+    cause = error.args[0]
+    if cause.fatal():
+        return FencedOut(cause.str())
+    return TransactionAborted(cause.str())

@@ -1,0 +1,35 @@
+"""The start of every service: settings, logging, run, exit code."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+
+import uvloop
+
+from libs.common import log, runtime, settings
+from libs.common.errors import SettingsError
+
+
+def main(
+    service: str,
+    settings_class: type[settings.S],
+    run: Callable[[settings.S], Awaitable[None]],
+) -> None:
+    """Runs a service and ends the process.
+
+    Exit codes: 0 after an orderly stop, 2 for settings that cannot work, 1 for anything else.
+    """
+    try:
+        loaded = settings.load(settings_class)
+    except SettingsError as error:
+        sys.stderr.write(f"{service}: {error}\n")
+        sys.exit(2)
+    log.configure(service=service, instance=loaded.instance, level=loaded.log_level)
+    try:
+        uvloop.run(_until_done(run, loaded))
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the last resort
+        sys.exit(runtime.exit_code(error))
+
+
+async def _until_done(run: Callable[[settings.S], Awaitable[None]], loaded: settings.S) -> None:
+    await run(loaded)

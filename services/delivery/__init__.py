@@ -1,0 +1,1 @@
+"""Calls subscribers back: lanes, retries, durable progress."""

@@ -1,0 +1,1 @@
+"""What delivery uses of Kafka and HTTP."""

@@ -1,0 +1,1 @@
+"""Decisions of delivery, as pure functions and values."""

@@ -1,0 +1,20 @@
+"""A subscription's wishes over the platform's defaults. Pure."""
+
+from dataclasses import replace
+
+from libs.common.resources import Subscription
+from services.delivery.domain.outcome import Policy
+
+
+def policy_of(subscription: Subscription, default: Policy) -> Policy:
+    """How this subscription's attempts are judged and repeated."""
+    spec = subscription.spec
+    wishes = spec.delivery
+    own = spec.retryable_status_codes
+    return replace(
+        default,
+        attempts_max=wishes.retry.attempts or default.attempts_max,
+        timeout_s=wishes.timeout_seconds or default.timeout_s,
+        retryable_statuses=default.retryable_statuses if own is None else frozenset(own),
+        retries_server_errors=wishes.retry.on5xx,
+    )

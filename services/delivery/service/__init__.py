@@ -1,0 +1,1 @@
+"""The use cases of delivery: owning partitions, and making callbacks."""

@@ -1,0 +1,1 @@
+"""Reads what was published and writes one record per matching subscription."""

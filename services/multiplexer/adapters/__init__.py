@@ -1,0 +1,1 @@
+"""What the multiplexer uses of Kafka."""

@@ -1,0 +1,1 @@
+"""Decisions of the multiplexer, as pure functions and values."""
