@@ -1,0 +1,1 @@
+"""How Meridian is deployed."""

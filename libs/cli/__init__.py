@@ -1,0 +1,1 @@
+"""The command `meridian`: run a platform, apply resources, publish, receive."""

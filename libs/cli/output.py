@@ -1,0 +1,75 @@
+"""How the command line words things. Pure."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+DATA_CHARACTERS_MAX: Final = 160
+BODY_CHARACTERS_MAX: Final = 500
+
+
+def problem(status: int, body: bytes) -> str:
+    """A refused request in words: title, detail, and every fault with its place.
+
+    `body` is a problem document (RFC 9457); anything else is shown as it is, shortened.
+    """
+    document = _object(body)
+    if document is None:
+        return f"HTTP {status} {shortened(body.decode(errors='replace'), BODY_CHARACTERS_MAX)}"
+    title = str(document.get("title") or f"HTTP {status}")
+    lines = [f"{title} (HTTP {status})"]
+    if document.get("detail"):
+        lines.append(f"  {document['detail']}")
+    faults = document.get("errors")
+    lines += [
+        f"  {fault.get('pointer') or 'document'}: {fault.get('detail')}"
+        for fault in (faults if isinstance(faults, list) else ())
+        if isinstance(fault, dict)
+    ]
+    return "\n".join(lines)
+
+
+def received(event: Mapping[str, Any], headers: Mapping[str, str], *, clock: str) -> str:
+    """One line about an event that arrived at `clock`, a time of day."""
+    publisher = headers.get("x-pubsub-publisher-id", "")
+    return (
+        f"{clock}  {event.get('type', 'no CloudEvent')}  {event.get('id', '')}"
+        f"{f'  from {publisher}' if publisher else ''}  "
+        f"{shortened(json.dumps(event.get('data'), ensure_ascii=False), DATA_CHARACTERS_MAX)}"
+    )
+
+
+def applied(answer: Mapping[str, Any]) -> list[str]:
+    """What control answered to an applied Rover file, line by line."""
+    lines = [f"{answer['name']}: applied in {answer['environment']} as {answer['clientId']}"]
+    lines += [f"  exposes {each['eventType']}" for each in answer.get("exposures", [])]
+    for each in answer.get("subscriptions", []):
+        target = each.get("callback") or each.get("deliveryType")
+        lines.append(f"  subscribes to {each['eventType']}, delivered to {target}")
+        lines.append(f"    subscription {each['id']}")
+    return lines
+
+
+def greeting(*, publish: str, control: str, home: Path) -> list[str]:
+    """What to know about a platform that has just become ready; two addresses and its home."""
+    return [
+        f"Meridian is ready. State, logs and endpoints.json: {home}",
+        f"Publish: {publish}   Control: {control}",
+        "For development only: callbacks to this machine and by plain http are allowed,",
+        "and whoever has the client secret in endpoints.json can be any client.",
+        "Next: meridian sink --port 9000   and   meridian apply -f examples/quickstart.yaml",
+    ]
+
+
+def shortened(text: str, characters_max: int) -> str:
+    """The text, cut with an ellipsis when it is longer."""
+    return text if len(text) <= characters_max else f"{text[: characters_max - 1]}…"
+
+
+def _object(body: bytes) -> dict[str, Any] | None:
+    try:
+        document = json.loads(body)
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None

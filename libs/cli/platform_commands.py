@@ -1,0 +1,80 @@
+"""`up`, `down`, `status`, `demo`: run a platform on this machine."""
+
+from typing import Annotated
+
+import typer
+
+from deploy.local import launch, paths, ports, supervisor
+from deploy.local.ports import Ports
+from libs.cli import demo as demonstration
+from libs.cli import output
+from libs.cli.errors import CommandFailed
+from libs.cli.options import HomeOption
+
+PortBaseOption = Annotated[
+    int,
+    typer.Option(
+        "--port-base",
+        min=ports.BASE_MIN,
+        max=ports.BASE_MAX,
+        help="All ports follow from this one.",
+    ),
+]
+
+
+def up(
+    *,
+    detach: Annotated[bool, typer.Option("--detach", help="Come back once it is ready.")] = False,
+    home: HomeOption = None,
+    port_base: PortBaseOption = ports.BASE_DEFAULT,
+) -> None:
+    """Start Kafka, Redis, a development issuer and every service; Ctrl-C stops them."""
+    folder = paths.home(home)
+    at = Ports(port_base)
+    greeting = output.greeting(
+        publish=ports.url(at.api("producer")), control=ports.url(at.api("control")), home=folder
+    )
+    typer.echo("Starting; ready in about 10 seconds ...")
+    if not detach:
+        supervisor.run(folder, at, say=typer.echo, greeting=greeting)
+        return
+    launch.start(folder, at, say=typer.echo)
+    typer.echo("\n".join(greeting))
+
+
+def down(*, home: HomeOption = None) -> None:
+    """Stop the platform; what it holds stays for the next 'up'."""
+    folder = paths.home(home)
+    left = launch.stop(folder)
+    if left is None:
+        typer.echo(f"Stopped. 'meridian up' goes on from here; state: {folder}")
+    elif left:
+        typer.echo(f"Stopped what an earlier platform had left running: {', '.join(left)}.")
+    else:
+        typer.echo(f"No platform was running in {folder}.")
+
+
+def status(*, home: HomeOption = None) -> None:
+    """Show what runs and what is not ready."""
+    found = launch.status(paths.home(home))
+    for name, state in found.items():
+        typer.echo(f"{name:<16} {state}")
+    if any(state != "ready" for state in found.values()):
+        raise CommandFailed("Not everything is ready; logs are in the folder 'logs' of the home.")
+
+
+def demo(
+    *,
+    events: Annotated[int, typer.Option(min=1, max=10_000, help="How many to publish.")] = 300,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the platform running.")] = False,
+    home: HomeOption = None,
+    port_base: PortBaseOption = ports.DEMO_BASE_DEFAULT,
+) -> None:
+    """Start a platform of its own, publish events and show them arriving at a callback."""
+    plan = demonstration.Plan(
+        home=paths.ROOT / ".meridian-demo" if home is None else paths.home(home),
+        ports=Ports(port_base),
+        events=events,
+        keep=keep,
+    )
+    demonstration.run(plan, say=typer.echo)
