@@ -4,10 +4,12 @@ Domain code takes times as arguments; these functions belong to the shell.
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 Clock = Callable[[], datetime]
 """Returns the present as an aware datetime in UTC."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def utc_now() -> datetime:
@@ -30,4 +32,4 @@ def from_text(text: str) -> datetime:
 
 def to_ms(moment: datetime) -> int:
     """Milliseconds since the epoch, as Kafka counts."""
-    return int(moment.timestamp() * 1000)
+    return (moment - _EPOCH) // timedelta(milliseconds=1)

@@ -32,7 +32,8 @@ class BoundedHttp(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._connections_max, self.limit_concurrency = self.limit_concurrency, None
         self._head_bytes = 0
-        self._is_reading_head = True
+        self._is_reading_head = False
+        self._is_reading_body = False
         self._overdue: asyncio.TimerHandle | None = None
 
     def connection_made(  # type: ignore[override]  # as in the class above
@@ -55,28 +56,39 @@ class BoundedHttp(HttpToolsProtocol):
         """Reads on; ends the connection of a head that is too long."""
         if self.transport.is_closing():
             return
+        was_reading_head = self._is_reading_head
         super().data_received(data)
-        if self._is_reading_head:
+        if self._is_reading_head and was_reading_head:
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES_MAX:
                 detail = f"The request's head is longer than {HEAD_BYTES_MAX} bytes."
                 self._refuse(problem.framework_problem(431, detail, instance=""))
                 return
-        if self._is_reading_head or self.cycle.response_complete:
+        if self._is_reading_head or self._is_discarding:
             self._arm()
 
-    def on_headers_complete(self) -> None:
-        """The head is here."""
-        self._is_reading_head = False
+    def on_message_begin(self) -> None:
+        """A head begins."""
+        self._is_reading_head = True
         self._head_bytes = 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """The head is here, the body begins."""
+        self._is_reading_head = False
+        self._is_reading_body = True
         self._disarm()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """The body is here; what follows is the next head."""
-        self._is_reading_head = True
+        """The body is here."""
+        self._is_reading_body = False
         self._disarm()
         super().on_message_complete()
+
+    @property
+    def _is_discarding(self) -> bool:
+        return self._is_reading_body and bool(self.cycle.response_complete)
 
     def send_400_response(self, msg: str) -> None:
         """Answers what is no HTTP."""

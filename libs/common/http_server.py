@@ -55,6 +55,8 @@ async def serve(
         app,
         http=BoundedHttp,
         ws="none",
+        interface="asgi3",
+        proxy_headers=False,
         lifespan="off",
         access_log=False,
         log_config=None,

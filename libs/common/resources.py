@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from libs.common.records import DeliveryType, Record, decoder
-from libs.common.topics import RETENTION_CLASS_DEFAULT
+from libs.common.topics import RETENTION_CLASS_DEFAULT, RETENTION_CLASSES
 
 
 class Kind(StrEnum):
@@ -142,12 +142,16 @@ def subscription_of(resource: Resource) -> Subscription:
     if spec.delivery_type.upper() not in DeliveryType.__members__:
         raise msgspec.ValidationError(f"unknown delivery type {spec.delivery_type}")
     fallback = Placement(after=-1, retention_class=spec.event_retention_time)
+    placements = tuple(resource.status.placements) or (fallback,)
+    for placement in placements:
+        if placement.retention_class not in RETENTION_CLASSES:
+            raise msgspec.ValidationError(f"unknown retention class {placement.retention_class}")
     return Subscription(
         id=resource.id,
         environment=resource.environment,
         version=resource.version,
         incarnation=resource.status.incarnation,
-        placements=tuple(resource.status.placements) or (fallback,),
+        placements=placements,
         spec=spec,
     )
 
@@ -224,7 +228,8 @@ class Catalog:
             _discard(self._exposed, name, key)
             self._count(name, exposure, -1)
         if (subscription := self._by_key.pop(key, None)) is not None:
-            self.subscriptions.pop(subscription.id, None)
+            if self.subscriptions.get(subscription.id) is subscription:
+                del self.subscriptions[subscription.id]
             name = (subscription.environment, subscription.spec.type)
             _discard(self._subscribed, name, subscription.id)
             self._count(name, subscription.spec, -1)

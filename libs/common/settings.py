@@ -6,12 +6,12 @@ reads: pydantic-settings alone would ignore it silently.
 """
 
 import os
-from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Annotated, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import SettingsError as UnreadableSettings
 
 from libs.common.errors import SettingsError
 
@@ -52,7 +52,7 @@ class AuthSettings(BaseModel):
     """Whose tokens are accepted."""
 
     trusted_issuers: str = Field(
-        "",
+        default="",
         description="Comma-separated issuer URLs; a last segment `*` trusts every realm there.",
     )
     audience: str | None = Field(default=None, description="When set, `aud` has to contain it.")
@@ -87,28 +87,36 @@ class ServiceSettings(BaseSettings):
 S = TypeVar("S", bound=ServiceSettings)
 
 
-def load(settings_class: type[S], environ: Mapping[str, str] | None = None) -> S:
-    """Reads the settings of a service; raises SettingsError naming every fault."""
-    present = os.environ if environ is None else environ
+def load(settings_class: type[S]) -> S:
+    """Reads the settings of a service from the environment; raises SettingsError with all faults."""
     prefix = settings_class.model_config.get("env_prefix", "")
+    faults = _unknown(settings_class, prefix)
+    try:
+        loaded = settings_class()
+    except ValidationError as error:
+        faults += [
+            f"{prefix}{'__'.join(str(part) for part in fault['loc']).upper()}: {fault['msg']}"
+            for fault in error.errors()
+        ]
+    except UnreadableSettings as error:
+        faults.append(f"{error}: {error.__cause__}")
+    else:
+        if not faults:
+            return loaded
+    raise SettingsError(f"invalid settings: {'; '.join(faults)}")
+
+
+def _unknown(settings_class: type[ServiceSettings], prefix: str) -> list[str]:
+    """One fault for all variables with the prefix that no setting reads, none if there are none."""
     known = variable_names(settings_class, prefix)
     unknown = sorted(
         name
-        for name in present
+        for name in os.environ
         if name.upper().startswith(prefix.upper()) and name.upper() not in known
     )
-    if unknown:
-        raise SettingsError(
-            f"unknown settings: {', '.join(unknown)}; known are {', '.join(sorted(known))}"
-        )
-    try:
-        return settings_class()
-    except ValidationError as error:
-        faults = "; ".join(
-            f"{prefix}{'__'.join(str(part) for part in fault['loc']).upper()}: {fault['msg']}"
-            for fault in error.errors()
-        )
-        raise SettingsError(f"invalid settings: {faults}") from error
+    if not unknown:
+        return []
+    return [f"unknown are {', '.join(unknown)} (known: {', '.join(sorted(known))})"]
 
 
 def variable_names(model: type[BaseModel], prefix: str) -> set[str]:

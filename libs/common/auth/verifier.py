@@ -2,10 +2,12 @@
 
 Checking an RS256 signature costs about 170 µs, so a token that was verified is looked up by its
 text until it expires. Keys come from the issuer's discovery document and are fetched again when
-they are old, or at once (but not more often than every 10 s) for a key id nobody has seen.
+they are old, or at once (but not more often than every 10 s) for a key id nobody has seen. An
+issuer that cannot be reached is asked once a second, however many wait for it.
 """
 
 import asyncio
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -24,9 +26,14 @@ logger = log.get(__name__)
 
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "ES256", "ES384", "PS256")
 REFRESH_S_MIN: Final = 10.0
+RETRY_S_MIN: Final = 1.0
+"""Between two attempts to get the first keys of an issuer."""
 FETCH_TIMEOUT_S: Final = 5.0
 ISSUERS_MAX: Final = 256
 TOKEN_BYTES_MAX: Final = 16_384
+
+_REALM: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~-]+")
+"""What `*` stands for: one path segment that no client normalises to something else."""
 
 
 @dataclass(slots=True)
@@ -34,6 +41,8 @@ class _IssuerKeys:
     keys: dict[str | None, jwt.PyJWK] = field(default_factory=dict)
     fetched_at_s: float = float("-inf")
     tried_at_s: float = float("-inf")
+    is_unknown: bool = False
+    """Its host answered that there is no such issuer."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -80,7 +89,7 @@ class TokenVerifier:
             unverified = jwt.decode_complete(token, options={"verify_signature": False})
             issuer = unverified["payload"].get("iss")
             header = unverified["header"]
-        except (jwt.InvalidTokenError, ValueError) as error:
+        except (jwt.InvalidTokenError, ValueError, RecursionError) as error:
             raise Unauthenticated("The token is not a JSON Web Token.") from error
         if not isinstance(issuer, str) or not self.is_trusted(issuer):
             raise Unauthenticated(
@@ -95,7 +104,7 @@ class TokenVerifier:
         if issuer in self._exact:
             return True
         return any(
-            issuer.startswith(prefix) and _is_one_segment(issuer[len(prefix) :])
+            issuer.startswith(prefix) and _REALM.fullmatch(issuer[len(prefix) :]) is not None
             for prefix in self._prefixes
         )
 
@@ -125,10 +134,16 @@ class TokenVerifier:
 
     async def _key(self, issuer: str, key_id: str | None) -> jwt.PyJWK:
         entry = self._entry(issuer)
-        if self._is_due(entry, key_id):
+        if self._is_due(entry, key_id) or not entry.keys:
             async with entry.lock:
                 if self._is_due(entry, key_id):
                     await self._refresh(issuer, entry)
+        if not entry.keys and entry.is_unknown:
+            raise Unauthenticated(f"The token's issuer {issuer} does not exist.")
+        if not entry.keys:
+            raise IssuerUnavailable(
+                f"The keys of issuer {issuer} cannot be fetched now.", delay_s=RETRY_S_MIN
+            )
         if key_id is None and len(entry.keys) == 1:
             return next(iter(entry.keys.values()))
         try:
@@ -142,37 +157,44 @@ class TokenVerifier:
         entry = self._issuers.get(issuer)
         if entry is None:
             if len(self._issuers) >= ISSUERS_MAX:
-                self._issuers.popitem(last=False)
+                del self._issuers[self._least_needed()]
             entry = self._issuers[issuer] = _IssuerKeys()
         return entry
 
+    def _least_needed(self) -> str:
+        """The oldest issuer without keys (anybody can invent a realm), else the oldest."""
+        oldest = next(iter(self._issuers))
+        return next((name for name, entry in self._issuers.items() if not entry.keys), oldest)
+
     def _is_due(self, entry: _IssuerKeys, key_id: str | None) -> bool:
         now = self._now_s()
-        if now - entry.tried_at_s < REFRESH_S_MIN and entry.keys:
+        if now - entry.tried_at_s < (REFRESH_S_MIN if entry.keys else RETRY_S_MIN):
             return False
         is_old = now - entry.fetched_at_s > self._settings.keys_ttl_s
         return is_old or (key_id is not None and key_id not in entry.keys)
 
     async def _refresh(self, issuer: str, entry: _IssuerKeys) -> None:
+        """Fetches the keys, or keeps those that are there."""
         entry.tried_at_s = self._now_s()
         try:
             discovery = await self._fetch(f"{issuer}/.well-known/openid-configuration")
             published = await self._fetch(str(discovery["jwks_uri"]))
             entry.keys = {key.key_id: key for key in jwt.PyJWKSet.from_dict(published).keys}
             entry.fetched_at_s = self._now_s()
-        except (httpx.HTTPError, ValueError, KeyError, jwt.PyJWKSetError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, jwt.PyJWTError) as error:
             logger.warning("issuer.keys_not_fetched", issuer=issuer, error=repr(error))
-            if not entry.keys:
-                raise IssuerUnavailable(
-                    f"The keys of issuer {issuer} cannot be fetched now.", delay_s=2.0
-                ) from error
+            entry.is_unknown = _says_unknown(error)
+        finally:
+            entry.tried_at_s = self._now_s()
 
     async def _fetch(self, url: str) -> dict[str, Any]:
         response = await self._client.get(url, timeout=FETCH_TIMEOUT_S)
         response.raise_for_status()
-        found: dict[str, Any] = response.json()
+        found = response.json()
+        if not isinstance(found, dict):
+            raise ValueError(f"{url} did not answer with a JSON object")  # noqa: TRY004 - as json's
         return found
 
 
-def _is_one_segment(text: str) -> bool:
-    return bool(text) and "/" not in text and "?" not in text and "#" not in text
+def _says_unknown(error: Exception) -> bool:
+    return isinstance(error, httpx.HTTPStatusError) and error.response.status_code == 404

@@ -44,8 +44,10 @@ class Stored(NamedTuple):
 AckCallback = Callable[[Stored | PlatformError], None]
 """Called in the event loop, once per record, with its place or with why it is not known stored.
 
-A PlatformError that it raises ends the process by way of `watch`.
+An error that it raises ends the process by way of `watch`.
 """
+
+_Report = tuple[AckCallback, KafkaError | None, Message]
 
 
 class ProducerFailed(PermanentError):
@@ -75,7 +77,8 @@ class AckProducer:
 
     def __init__(self, properties: dict[str, Any]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._reports: deque[tuple[AckCallback, KafkaError | None, Message]] = deque()
+        self._reports: deque[_Report] = deque()
+        self._handing_over = threading.Lock()
         self._closing = threading.Event()
         self._reachable = True
         self._failed: asyncio.Future[None] = self._loop.create_future()
@@ -94,7 +97,7 @@ class AckProducer:
     ) -> None:
         await self.flush(FLUSH_S)
         self._closing.set()
-        await asyncio.to_thread(self._thread.join)
+        await asyncio.to_thread(self._close)
         self._failed.cancel()
 
     async def watch(self) -> None:
@@ -166,10 +169,18 @@ class AckProducer:
         return future
 
     async def flush(self, timeout_s: float) -> bool:
-        """Waits until nothing is queued or in flight; False when the time was not enough."""
-        left = await asyncio.to_thread(self._producer.flush, timeout_s)
+        """Waits until nothing is queued or in flight; False when the time was not enough.
+
+        What Kafka acknowledged until then has been reported when this returns.
+        """
+        left = await asyncio.to_thread(self._flush, timeout_s)
         await asyncio.sleep(0)
         return left == 0
+
+    def _flush(self, timeout_s: float) -> int:
+        left = self._producer.flush(timeout_s)
+        self._hand_over()
+        return left
 
     def _report(self, on_ack: AckCallback, error: KafkaError | None, message: Message) -> None:
         self._reports.append((on_ack, error, message))
@@ -183,34 +194,24 @@ class AckProducer:
         self._hand_over()
 
     def _hand_over(self) -> None:
-        if not self._reports:
-            return
-        batch, self._reports = self._reports, deque()
-        self._call_soon(self._deliver, batch)
+        """Reports come from the polling and the flushing thread; none is lost, order is kept."""
+        with self._handing_over:
+            batch = [self._reports.popleft() for _ in range(len(self._reports))]
+            if batch:
+                self._call_soon(self._deliver, batch)
 
     def _call_soon(self, callback: Callable[..., None], *args: Any) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(callback, *args)
 
-    def _deliver(self, batch: deque[tuple[AckCallback, KafkaError | None, Message]]) -> None:
+    def _deliver(self, batch: list[_Report]) -> None:
         try:
-            self._deliver_all(batch)
-        except PlatformError as error:
-            self._fail(str(error))
-
-    def _deliver_all(self, batch: deque[tuple[AckCallback, KafkaError | None, Message]]) -> None:
-        for on_ack, error, message in batch:
-            if error is None:
-                self._reachable = True
-                on_ack(
-                    Stored(
-                        message.topic() or "",
-                        _known(message.partition()),
-                        _known(message.offset()),
-                    )
-                )
-            else:
-                on_ack(as_platform_error(error))
+            for on_ack, error, message in batch:
+                if error is None:
+                    self._reachable = True
+                on_ack(_stored(message) if error is None else as_platform_error(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the process ends
+            self._fail(str(error) or repr(error))
 
     def _probe(self) -> None:
         try:
@@ -230,6 +231,10 @@ class AckProducer:
     def _fail(self, detail: str) -> None:
         if not self._failed.done():
             self._failed.set_exception(ProducerFailed(detail))
+
+
+def _stored(message: Message) -> Stored:
+    return Stored(message.topic() or "", _known(message.partition()), _known(message.offset()))
 
 
 def _known(number: int | None) -> int:

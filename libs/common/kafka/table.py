@@ -33,6 +33,7 @@ Decode = Callable[[str, bytes], V]
 """Key and value to a row; raises ValueError (msgspec.DecodeError is one) for a broken record."""
 
 OnChange = Callable[[str, V | None], None]
+"""Called in the event loop for every change; an error that it raises ends `follow`."""
 
 BATCH_MAX = 500
 POLL_S = 0.1
@@ -203,7 +204,7 @@ class CompactedTable(Generic[V]):
         if raw is not None:
             try:
                 value = self._decode(key, raw)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 logger.warning("table.record_broken", topic=self._topic, key=key, detail=str(error))
         if value is None:
             self._rows.pop(key, None)

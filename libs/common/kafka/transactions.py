@@ -58,6 +58,7 @@ class TransactionalWriter:
             config.transactional_producer(kafka, transactional_id=self._prefix + transactional_id)
         )
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kafka-transactions")
+        self._is_fenced = False
 
     async def start(self) -> None:
         """Ends what a former owner of the id left open. Raises TransactionAborted, FencedOut."""
@@ -83,6 +84,9 @@ class TransactionalWriter:
 
     async def close(self) -> None:
         """Ends the thread, after the transaction under way."""
+        if not self._is_fenced:
+            # Closing would try to abort, which a fenced producer cannot do and need not do.
+            await self._run(self._producer.close)
         await asyncio.to_thread(self._thread.shutdown)
 
     async def _run(self, function: Any, *args: Any) -> None:
@@ -92,7 +96,7 @@ class TransactionalWriter:
         try:
             self._producer.init_transactions(START_S)
         except KafkaException as error:
-            raise _translated(error) from error
+            raise self._translated(error) from error
 
     def _commit(self, transaction: _Transaction) -> None:
         try:
@@ -109,10 +113,16 @@ class TransactionalWriter:
         except OffsetMoved:
             self._abort()
             raise
+        except SystemError as error:
+            # The client raises a fatal error inside whatever callback runs at that moment, where it
+            # turns up as a SystemError with the fatal error as its cause.
+            if not isinstance(error.__cause__, KafkaException):
+                raise
+            raise self._translated(error.__cause__) from error
         except KafkaException as error:
             if not error.args[0].fatal():
                 self._abort()
-            raise _translated(error) from error
+            raise self._translated(error) from error
 
     def _produce(self, transaction: _Transaction) -> None:
         landed: list[int | None] = []
@@ -155,9 +165,9 @@ class TransactionalWriter:
         except KafkaException as error:
             raise FencedOut(f"a transaction could not be ended: {error.args[0].str()}") from error
 
-
-def _translated(error: KafkaException) -> Exception:
-    cause = error.args[0]
-    if cause.fatal():
-        return FencedOut(cause.str())
-    return TransactionAborted(cause.str())
+    def _translated(self, error: KafkaException) -> Exception:
+        cause = error.args[0]
+        if cause.fatal():
+            self._is_fenced = True
+            return FencedOut(cause.str())
+        return TransactionAborted(cause.str())

@@ -14,6 +14,8 @@ class MemoryEventLog:
         self.failure: PlatformError | None = None
         self.acknowledging = asyncio.Event()
         self.acknowledging.set()
+        self.begun: asyncio.Queue[str] = asyncio.Queue()
+        """The keys of all appends, at their begin."""
 
     async def append(self, key: str, record: bytes) -> None:
         """Stores the record once `acknowledging` is set; raises `failure` when there is one."""
@@ -21,5 +23,6 @@ class MemoryEventLog:
             raise self.failure
         if len(record) > RECORD_BYTES_MAX:
             raise TooLarge(f"the record has {len(record)} bytes")
+        self.begun.put_nowait(key)
         await self.acknowledging.wait()
         self.records.append((key, record))

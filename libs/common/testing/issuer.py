@@ -6,11 +6,16 @@ from typing import Any
 import httpx
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
+from jwt.algorithms import RSAAlgorithm
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
 
 from libs.common.settings import AuthSettings
 
 HOST = "http://issuer.test"
 KEY_ID = "test-key"
+DISCOVERY = "/.well-known/openid-configuration"
 
 
 class MemoryIssuer:
@@ -33,12 +38,19 @@ class MemoryIssuer:
         """A client that reaches this issuer and nothing else."""
         return httpx.AsyncClient(transport=httpx.MockTransport(self._answer))
 
+    async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The issuer as an ASGI application, to be served on a port."""
+        url = str(Request(scope).url)
+        await JSONResponse(self._document(url))(scope, receive, send)
+
     def _answer(self, request: httpx.Request) -> httpx.Response:
         if not self.is_reachable:
             raise httpx.ConnectError("the issuer is down", request=request)
-        url = str(request.url)
-        if url.endswith("/.well-known/openid-configuration"):
-            issuer = url.removesuffix("/.well-known/openid-configuration")
-            return httpx.Response(200, json={"issuer": issuer, "jwks_uri": f"{issuer}/certs"})
-        public = jwt.algorithms.RSAAlgorithm.to_jwk(self._key.public_key(), as_dict=True)
-        return httpx.Response(200, json={"keys": [{**public, "kid": KEY_ID, "alg": "RS256"}]})
+        return httpx.Response(200, json=self._document(str(request.url)))
+
+    def _document(self, url: str) -> dict[str, Any]:
+        if url.endswith(DISCOVERY):
+            issuer = url.removesuffix(DISCOVERY)
+            return {"issuer": issuer, "jwks_uri": f"{issuer}/certs"}
+        public = RSAAlgorithm.to_jwk(self._key.public_key(), as_dict=True)
+        return {"keys": [{**public, "kid": KEY_ID, "alg": "RS256"}]}

@@ -1,0 +1,1 @@
+"""The control plane: exposures, subscriptions and Rover files, kept in the table `resources`."""

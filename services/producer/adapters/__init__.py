@@ -1,0 +1,1 @@
+"""What the publish service needs from outside, on Kafka."""

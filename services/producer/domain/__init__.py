@@ -1,0 +1,1 @@
+"""Decisions of the publish service. Pure: no I/O, clock, randomness or logging."""
