@@ -37,9 +37,11 @@ class Followed(Protocol):
     @property
     def position(self) -> int:
         """Everything below this offset is applied."""
+        ...
 
     async def moved(self) -> None:
         """Returns at the next progress."""
+        ...
 
 
 class Beacon:

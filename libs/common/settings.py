@@ -92,7 +92,7 @@ def load(settings_class: type[S]) -> S:
     prefix = settings_class.model_config.get("env_prefix", "")
     faults = _unknown(settings_class, prefix)
     try:
-        loaded = settings_class()
+        loaded = settings_class()  # pyright: ignore[reportCallIssue] - the environment fills it
     except ValidationError as error:
         faults += [
             f"{prefix}{'__'.join(str(part) for part in fault['loc']).upper()}: {fault['msg']}"

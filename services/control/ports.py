@@ -17,9 +17,11 @@ class Ledger(Protocol):
     @property
     def rows(self) -> Mapping[str, Resource]:
         """The table as this replica knows it, deleted documents included."""
+        ...
 
     def readiness(self) -> str | None:
         """None once the table can be read here, else what is missing."""
+        ...
 
     async def change(self, decide: Decide) -> Draft:
         """Carries out one change after the other, each all or nothing.
@@ -30,6 +32,7 @@ class Ledger(Protocol):
         when too many changes wait, TemporaryError when nothing was stored, FencedOut when another
         replica has taken over.
         """
+        ...
 
 
 class NameService(Protocol):
@@ -37,6 +40,7 @@ class NameService(Protocol):
 
     async def resolve(self, hosts: Iterable[str]) -> Mapping[str, Resolution]:
         """The addresses of every host, in bounded time; never raises for a name."""
+        ...
 
 
 class Fleet(Protocol):
@@ -47,3 +51,4 @@ class Fleet(Protocol):
 
         Raises NotAppliedYet, naming who lags, when that takes too long.
         """
+        ...

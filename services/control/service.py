@@ -189,7 +189,7 @@ class Control:
 
         def plan(draft: Draft) -> Changed:
             if not caller.is_admin:
-                change.check_publisher(draft, target.environment, wish)
+                change.check_publisher(wish)
             written = change.put_subscription(
                 draft, target.environment, wish, if_match=sent.if_match
             )

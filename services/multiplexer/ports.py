@@ -21,9 +21,11 @@ class Resources(Protocol):
     @property
     def position(self) -> int:
         """Everything below this offset is applied."""
+        ...
 
     async def reached(self, offset: int) -> None:
         """Returns once everything below the offset is applied."""
+        ...
 
 
 class Subscriptions(Protocol):
@@ -31,6 +33,7 @@ class Subscriptions(Protocol):
 
     def subscriptions_of(self, environment: str, event_type: str) -> list[Subscription]:
         """All subscriptions of a type."""
+        ...
 
 
 class RecordLog(Protocol):
@@ -44,6 +47,7 @@ class RecordLog(Protocol):
         Raises Overloaded when the same record has to be queued again later. Any other failure ends
         the process.
         """
+        ...
 
 
 class Reader(Protocol):
@@ -51,15 +55,20 @@ class Reader(Protocol):
 
     def pause(self, partitions: Iterable[Partition]) -> None:
         """Hands over nothing more of the partitions."""
+        ...
 
     def resume(self, partitions: Iterable[Partition]) -> None:
         """Goes on where `pause` stopped."""
+        ...
 
     def commit(self, offsets: Mapping[Partition, int], *, metadata: str) -> None:
         """Sends offsets of owned partitions; `confirmed` tells when they are committed."""
+        ...
 
     async def commit_now(self, offsets: Mapping[Partition, int], *, metadata: str) -> None:
         """Commits offsets of owned partitions; raises CommitRefused."""
+        ...
 
     def confirmed(self, partition: Partition) -> int | None:
         """The offset that Kafka last confirmed for an owned partition."""
+        ...

@@ -31,3 +31,4 @@ class EventLog(Protocol):
         Raises KafkaUnavailable, Overloaded or TooLarge when it is not stored, AckTimeout when
         nobody knows.
         """
+        ...

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
@@ -61,7 +61,8 @@ def _wait_for_leaders(admin: AdminClient, specs: list[TopicSpec]) -> None:
 
 
 def _without_leader(admin: AdminClient, places: set[TopicPartition]) -> set[TopicPartition]:
-    asked = {place: OffsetSpec.latest() for place in places}
+    latest = cast("OffsetSpec", OffsetSpec.latest())
+    asked = dict.fromkeys(places, latest)
     futures = admin.list_offsets(asked, request_timeout=REQUEST_TIMEOUT_S) if asked else {}
     return {place for place, future in futures.items() if future.exception() is not None}
 

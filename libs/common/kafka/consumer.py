@@ -65,12 +65,15 @@ class RebalanceListener(Protocol):
         self, partitions: Mapping[Partition, CommittedOffset]
     ) -> Mapping[Partition, int]:
         """Prepares the partitions; returns the offset at which each is to be read."""
+        ...
 
     async def revoked(self, partitions: Sequence[Partition]) -> None:
         """Finishes and commits what is in flight; another member has them after the return."""
+        ...
 
     async def lost(self, partitions: Sequence[Partition]) -> None:
         """Drops everything: another member may have the partitions already."""
+        ...
 
 
 OnBatch = Callable[[list[ConsumedRecord]], None]
@@ -105,6 +108,7 @@ class GroupConsumer:
         self._on_batch = on_batch
         self._closing = threading.Event()
         self._failed: asyncio.Future[None] = self._loop.create_future()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
         self._group_metadata: object = None
         self._is_member = False
         self._consumer = Consumer(
@@ -154,7 +158,7 @@ class GroupConsumer:
         self._commands.put(lambda: self._consumer.commit(offsets=wanted, asynchronous=True))
 
     async def commit_now(self, offsets: Mapping[Partition, int], *, metadata: str) -> None:
-        """Commits offsets of owned partitions; raises CommitRefused."""
+        """Commits offsets of owned partitions; raises CommitRefused, also once this has ended."""
         done: asyncio.Future[None] = self._loop.create_future()
 
         def commit() -> None:
@@ -167,6 +171,9 @@ class GroupConsumer:
                 self._loop.call_soon_threadsafe(_set_result, done)
 
         self._commands.put(commit)
+        await asyncio.wait({done, self._ended}, return_when=asyncio.FIRST_COMPLETED)
+        if not done.done():
+            raise CommitRefused("the consumer has ended")
         await done
 
     def confirmed(self, partition: Partition) -> int | None:
@@ -197,6 +204,7 @@ class GroupConsumer:
             self._fail(error)
         finally:
             self._close()
+            self._call_soon(_set_result, self._ended)
 
     def _run_commands(self) -> None:
         while not self._commands.empty():
@@ -209,12 +217,17 @@ class GroupConsumer:
         if error is not None:
             logger.warning("offsets.not_committed", code=error.name(), detail=error.str())
             return
-        self._loop.call_soon_threadsafe(self._confirm, partitions)
+        self._call_soon(self._confirm, partitions)
 
     def _confirm(self, partitions: list[TopicPartition]) -> None:
         for entry in partitions:
             if entry.error is None:
                 self._confirmed[Partition(entry.topic, entry.partition)] = entry.offset
+
+    def _forget(self, partitions: Sequence[Partition]) -> None:
+        """What was confirmed when these partitions were owned before says nothing now."""
+        for partition in partitions:
+            self._confirmed.pop(partition, None)
 
     def _close(self) -> None:
         try:
@@ -243,6 +256,7 @@ class GroupConsumer:
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._group_metadata = consumer.consumer_group_metadata()
         found = self._committed(consumer, partitions) if partitions else {}
+        self._call_soon(self._forget, list(found))
         starts = self._in_loop(self._listener.assigned(found)) if found else {}
         consumer.incremental_assign(
             [TopicPartition(p.topic, p.number, offset) for p, offset in (starts or {}).items()]
@@ -287,9 +301,12 @@ class GroupConsumer:
                 if self._loop.is_closed():
                     raise FencedOut("the event loop ended during a rebalance") from None
 
-    def _fail(self, error: Exception) -> None:
+    def _call_soon(self, callback: Callable[..., None], *args: Any) -> None:
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._set_failed, error)
+            self._loop.call_soon_threadsafe(callback, *args)
+
+    def _fail(self, error: Exception) -> None:
+        self._call_soon(self._set_failed, error)
 
     def _set_failed(self, error: Exception) -> None:
         if not self._failed.done():

@@ -30,6 +30,8 @@ POLL_S = 0.1
 PROBE_S = 1.0
 FLUSH_S = 5.0
 
+_UNREACHABLE = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
+
 Headers = Sequence[tuple[str, bytes]]
 
 
@@ -63,7 +65,7 @@ def as_platform_error(error: KafkaError) -> PlatformError:
         )
     if error.code() in (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD):
         return TooLarge(f"Kafka refused the record: {error.str()}")
-    if error.fatal():
+    if error.fatal() or error.code() == KafkaError._FATAL:
         return ProducerFailed(error.str())
     return AckTimeout(f"Kafka answered {error.name()}; whether the event is stored is not known.")
 
@@ -96,7 +98,6 @@ class AckProducer:
         trace: TracebackType | None,
     ) -> None:
         await self.flush(FLUSH_S)
-        self._closing.set()
         await asyncio.to_thread(self._close)
         self._failed.cancel()
 
@@ -178,20 +179,39 @@ class AckProducer:
         return left == 0
 
     def _flush(self, timeout_s: float) -> int:
-        left = self._producer.flush(timeout_s)
-        self._hand_over()
-        return left
+        try:
+            return self._producer.flush(timeout_s)
+        except (KafkaException, SystemError) as error:
+            self._call_soon(self._fail, _reason(error))
+            return len(self._producer)
+        finally:
+            self._hand_over()
+
+    def _close(self) -> None:
+        """Ends the thread; what Kafka has not acknowledged until now is reported as not known."""
+        self._closing.set()
+        self._thread.join()
+        self._producer.purge()
+        self._poll_once(0)
 
     def _report(self, on_ack: AckCallback, error: KafkaError | None, message: Message) -> None:
         self._reports.append((on_ack, error, message))
 
     def _poll(self) -> None:
         while not self._closing.is_set():
-            self._producer.poll(POLL_S)
-            self._hand_over()
+            self._poll_once(POLL_S)
             if not self._reachable:
                 self._probe()
-        self._hand_over()
+
+    def _poll_once(self, timeout_s: float) -> None:
+        try:
+            self._producer.poll(timeout_s)
+        except (KafkaException, SystemError) as error:
+            # The client raises a fatal error instead of telling `error_cb`, inside a callback even,
+            # where it turns up as a SystemError. Polling goes on: what failed has to be reported.
+            self._call_soon(self._fail, _reason(error))
+        finally:
+            self._hand_over()
 
     def _hand_over(self) -> None:
         """Reports come from the polling and the flushing thread; none is lost, order is kept."""
@@ -216,7 +236,8 @@ class AckProducer:
     def _probe(self) -> None:
         try:
             self._producer.list_topics(timeout=PROBE_S)
-        except KafkaException:
+        except KafkaException as error:
+            logger.warning("kafka.unreachable", detail=error.args[0].str())
             return
         logger.info("kafka.reachable")
         self._reachable = True
@@ -224,13 +245,18 @@ class AckProducer:
     def _on_error(self, error: KafkaError) -> None:
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self._reachable = False
-        logger.warning("kafka.error", code=error.name(), detail=error.str())
-        if error.fatal():
-            self._call_soon(self._fail, error.str())
+        # While no broker answers, `_probe` makes the client try to connect some forty times a second.
+        level = logger.debug if error.code() in _UNREACHABLE else logger.warning
+        level("kafka.error", code=error.name(), detail=error.str())
 
     def _fail(self, detail: str) -> None:
         if not self._failed.done():
             self._failed.set_exception(ProducerFailed(detail))
+
+
+def _reason(error: Exception) -> str:
+    cause = error if isinstance(error, KafkaException) else error.__cause__
+    return str(cause.args[0].str()) if isinstance(cause, KafkaException) else repr(error)
 
 
 def _stored(message: Message) -> Stored:

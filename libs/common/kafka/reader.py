@@ -6,14 +6,7 @@ Blocking functions, each with a consumer of its own; call them in a thread.
 import time
 from collections.abc import Iterator, Sequence
 
-from confluent_kafka import (
-    OFFSET_BEGINNING,
-    Consumer,
-    KafkaError,
-    KafkaException,
-    Message,
-    TopicPartition,
-)
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from libs.common.errors import KafkaUnavailable
@@ -50,6 +43,8 @@ def read_offsets(
     kafka: KafkaSettings, partition: Partition, offsets: Sequence[int], *, client_id: str
 ) -> Iterator[ConsumedRecord]:
     """The records at the ascending offsets, those that still exist; raises KafkaUnavailable."""
+    if not offsets:
+        return
     wanted = set(offsets)
     properties = {**config.reader(kafka, client_id=client_id), "auto.offset.reset": "earliest"}
     consumer = Consumer(properties)
@@ -91,4 +86,4 @@ def _progress(message: Message) -> tuple[int, int]:
         return number, offset + 1
     if error.code() == KafkaError._PARTITION_EOF:
         return number, offset
-    raise KafkaException(error)
+    raise KafkaUnavailable(f"partition {number} cannot be read: {error.str()}")

@@ -8,7 +8,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -39,6 +39,8 @@ BATCH_MAX = 500
 POLL_S = 0.1
 METADATA_S = 5.0
 
+_PASSING = (KafkaError._PARTITION_EOF, KafkaError._TRANSPORT)
+
 
 class TableFailed(PermanentError):
     """The topic of a table cannot be followed any longer; the process has to start again."""
@@ -66,6 +68,7 @@ class CompactedTable(Generic[V]):
         self._targets: dict[int, int] | None = None
         self._moved = asyncio.Event()
         self._closing = threading.Event()
+        self._fault: str | None = None
         self.rows: Mapping[str, V] = MappingProxyType(self._rows)
 
     @property
@@ -160,6 +163,8 @@ class CompactedTable(Generic[V]):
     def _wait_for(self, applied: threading.Event) -> None:
         while not applied.wait(POLL_S) and not self._closing.is_set():
             pass
+        if self._fault is not None:
+            raise TableFailed(f"a change was not taken over: {self._fault}")
 
     def _wait_for_topic(self, consumer: Consumer) -> dict[int, int] | None:
         """End offsets (uncommitted records included) per partition; None when closed meanwhile."""
@@ -183,6 +188,8 @@ class CompactedTable(Generic[V]):
         try:
             for message in batch:
                 self._apply_one(message)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the table is wrong from here on
+            self._fault = repr(error)
         finally:
             applied.set()
         self._signal()
@@ -222,14 +229,15 @@ def _check(batch: list[Message]) -> None:
     """Raises TableFailed for an error that reading on would hide."""
     for message in batch:
         error = message.error()
-        if error is None or error.code() == KafkaError._PARTITION_EOF or error.retriable():
+        if error is None or error.code() in _PASSING or error.retriable():
             continue
         raise TableFailed(error.str())
 
 
 def end_offsets(admin: AdminClient, topic: str, partitions: list[int]) -> dict[int, int]:
     """The offset after the last record, uncommitted ones included; raises KafkaUnavailable."""
-    wanted = {TopicPartition(topic, p): OffsetSpec.latest() for p in partitions}
+    latest = cast("OffsetSpec", OffsetSpec.latest())
+    wanted = {TopicPartition(topic, p): latest for p in partitions}
     futures = admin.list_offsets(
         wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=METADATA_S
     )

@@ -113,6 +113,9 @@ class TransactionalWriter:
         except OffsetMoved:
             self._abort()
             raise
+        except BufferError as error:
+            self._abort()
+            raise TransactionAborted("the records do not fit the queue towards Kafka") from error
         except SystemError as error:
             # The client raises a fatal error inside whatever callback runs at that moment, where it
             # turns up as a SystemError with the fatal error as its cause.

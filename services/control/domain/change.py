@@ -90,10 +90,9 @@ def check_caller(caller: str, owner: str | None, *, is_admin: bool) -> None:
     )
 
 
-def check_publisher(draft: Draft, environment: str, wish: SubscriptionWish) -> None:
+def check_publisher(wish: SubscriptionWish) -> None:
     """Raises Forbidden when a subscriber names publishers: that would make them publishers."""
-    owner = _publisher(draft, environment, wish.event_type)
-    if wish.additional_publisher_ids or wish.publisher_id not in (None, owner):
+    if wish.additional_publisher_ids or wish.publisher_id:
         raise Forbidden(
             f"A subscriber cannot say who publishes {wish.event_type}: leave publisherId and "
             "additionalPublisherIds out. Its exposure decides, or an administrator."
@@ -178,21 +177,13 @@ def _write_exposure(draft: Draft, environment: str, wish: ExposureWish) -> Resou
 
 
 def _write_subscription(draft: Draft, environment: str, wish: SubscriptionWish) -> Resource:
-    publisher = wish.publisher_id
-    if publisher is None:
-        publisher = _publisher(draft, environment, wish.event_type)
     return draft.put(
         Kind.SUBSCRIPTION,
         environment,
         wish.id(environment),
         owner=wish.subscriber_id,
-        spec=wish.spec(environment=environment, publisher_id=publisher),
+        spec=wish.spec(environment),
     )
-
-
-def _publisher(draft: Draft, environment: str, event_type: str) -> str:
-    exposure = draft.find(Kind.EXPOSURE, environment, event_type)
-    return "" if exposure is None else exposure.owner
 
 
 def _named(names: list[str]) -> str:

@@ -45,8 +45,8 @@ class SubscriptionWish:
     subscriber_id: ClientId
     zone: str
     settings: Mapping[str, Any]
-    publisher_id: str | None = None
-    """None: whoever exposes the type."""
+    publisher_id: str = ""
+    """Empty: whoever exposes the type. Only an administrator names somebody here."""
     additional_publisher_ids: tuple[str, ...] = ()
 
     def id(self, environment: str) -> str:
@@ -57,12 +57,12 @@ class SubscriptionWish:
             subscriber_id=self.subscriber_id,
         )
 
-    def spec(self, *, environment: str, publisher_id: str) -> dict[str, Any]:
-        """As it is stored; `publisher_id` is what `publisher_id` of the wish leaves open."""
+    def spec(self, environment: str) -> dict[str, Any]:
+        """As it is stored."""
         return {
             "subscriptionId": self.id(environment),
             "subscriberId": self.subscriber_id,
-            "publisherId": publisher_id,
+            "publisherId": self.publisher_id,
             "additionalPublisherIds": list(self.additional_publisher_ids),
             "type": self.event_type,
             "zone": self.zone,
@@ -130,7 +130,7 @@ def subscription(document: Document) -> SubscriptionWish:
         subscriber_id=ClientId(document["subscriberId"]),
         zone=document.get("zone", ""),
         settings=_settings(document),
-        publisher_id=document.get("publisherId"),
+        publisher_id=document.get("publisherId", ""),
         additional_publisher_ids=tuple(document.get("additionalPublisherIds", ())),
     )
 

@@ -52,7 +52,9 @@ def test_a_subscription_events_uuid_depends_on_both_its_inputs_and_on_nothing_el
     first, second = uuid7(), uuid7()
     found = subscription_event_uuid(first, "a")
     assert found == subscription_event_uuid(first, "a")
-    assert len({found, subscription_event_uuid(first, "b"), subscription_event_uuid(second, "a")}) == 3
+    assert (
+        len({found, subscription_event_uuid(first, "b"), subscription_event_uuid(second, "a")}) == 3
+    )
     assert uuid.UUID(found).version == 5
 
 

@@ -122,7 +122,12 @@ def test_a_504_promises_no_time(kind: type[TemporaryError]) -> None:
 
 @pytest.mark.parametrize(
     ("status", "slug"),
-    [(404, "not-found"), (405, "method-not-allowed"), (406, "not-acceptable"), (417, "bad-request")],
+    [
+        (404, "not-found"),
+        (405, "method-not-allowed"),
+        (406, "not-acceptable"),
+        (417, "bad-request"),
+    ],
 )
 def test_statuses_of_the_framework_become_problems(status: int, slug: str) -> None:
     found = framework_problem(status, "what was wrong", instance=PATH)

@@ -188,7 +188,8 @@ async def test_a_failure_of_what_is_waited_for_is_raised() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [Fault("x"), ExceptionGroup("g", [Fault("x"), ValueError("y")]), asyncio.CancelledError()]
+    "error",
+    [Fault("x"), ExceptionGroup("g", [Fault("x"), ValueError("y")]), asyncio.CancelledError()],
 )
 def test_a_failed_process_exits_with_1(error: BaseException) -> None:
     assert exit_code(error) == 1

@@ -71,9 +71,7 @@ def test_lists_are_separated_by_commas(environ: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "name", ["INSTANSE", "KAFKA__BOOTSTRAP", "KAFKA_BOOTSTRAP_SERVERS", "kafka__topicprefix"]
 )
-def test_a_variable_that_no_setting_reads_is_named(
-    environ: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_variable_that_no_setting_reads_is_named(environ: pytest.MonkeyPatch, name: str) -> None:
     assert f"unknown are {PREFIX}{name} " in refused(environ, **{name: "x"})
 
 

@@ -151,8 +151,10 @@ async def test_a_token_without_signature_is_refused(subject: Subject) -> None:
 
 
 async def test_the_public_key_is_no_secret_to_sign_with(subject: Subject) -> None:
-    public = KEYS["a"].public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    public = (
+        KEYS["a"]
+        .public_key()
+        .public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     )
     claims = {"iss": ISSUER, "exp": NOW_S + 300, "clientId": "admin"}
     signed = encoded({"alg": "HS256", "typ": "JWT", "kid": "a"}) + b"." + encoded(claims)

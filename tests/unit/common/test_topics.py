@@ -53,7 +53,9 @@ def test_tables_are_compacted_and_nothing_else_is() -> None:
 
 def test_events_are_kept_for_as_long_as_their_class_says() -> None:
     specs = by_name()
-    kept_ms = {name: specs[topics.subscribed(name)].config["retention.ms"] for name in topics.RETENTION_S}
+    kept_ms = {
+        name: specs[topics.subscribed(name)].config["retention.ms"] for name in topics.RETENTION_S
+    }
     assert kept_ms == {
         "1h": "3600000",
         "1d": str(DAY_MS),

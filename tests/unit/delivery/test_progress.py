@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from libs.common.ids import LaneId
-from libs.common.records import LaneCheckpoint, PartitionProgress
+from libs.common.records import LaneCheckpoint, LaneRecord, PartitionProgress
 from services.delivery.domain.progress import Admission, Progress, restored, runs
 
 A, B = LaneId("a"), LaneId("b")
@@ -109,7 +109,9 @@ class PartitionOwners(RuleBasedStateMachine):
         self.own()
 
     def own(self) -> None:
-        records = [*self.lanes.values(), *([self.partition] if self.partition else [])]
+        records: list[LaneRecord] = [*self.lanes.values()]
+        if self.partition is not None:
+            records.append(self.partition)
         self.progress = restored("t", 0, start=self.committed, low=0, records=records)
         self.read_to = self.committed
         self.in_flight = set(self.progress.pending())
@@ -168,7 +170,7 @@ class PartitionOwners(RuleBasedStateMachine):
     @invariant()
     def the_written_offset_passes_nothing_unsettled(self) -> None:
         pending = {offset for lane in self.lanes.values() for offset in lane.pending}
-        first_of = {}
+        first_of: dict[int, int] = {}
         for offset, (_, source_offset) in enumerate(self.log):
             first_of.setdefault(source_offset, offset)
         for source_offset, offset in first_of.items():
