@@ -9,7 +9,7 @@ import sys
 import time
 from collections import Counter, deque
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
 import httptools
 import msgspec
@@ -35,10 +35,9 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begins."""
-        assert isinstance(transport, asyncio.WriteTransport)
-        self._transport = transport
+        self._transport = cast("asyncio.WriteTransport", transport)
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, _: Exception | None) -> None:
         """The request under way stays without an answer."""
         self._course.lost(self)
 
@@ -52,9 +51,9 @@ class Connection(asyncio.Protocol):
 
     def send(self, sequence: int, request: bytes) -> None:
         """Sends one request."""
-        assert self._transport is not None
         self.sequence = sequence
-        self._transport.write(request)
+        if self._transport is not None:
+            self._transport.write(request)
 
     def close(self) -> None:
         """Ends."""
@@ -95,9 +94,7 @@ class Course:
         self._end_ns = self._start_ns + int(self._plan.duration_s * schedule.NS_PER_S)
         self._loop.call_later(START_S, self._begin)
         try:
-            async with asyncio.timeout(
-                START_S + self._plan.duration_s + self._plan.answers_s_max
-            ):
+            async with asyncio.timeout(START_S + self._plan.duration_s + self._plan.answers_s_max):
                 await self._is_over.wait()
         except TimeoutError:
             pass

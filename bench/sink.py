@@ -10,7 +10,7 @@ import asyncio
 import signal
 import time
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
 import httptools
 import msgspec
@@ -71,8 +71,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begins."""
-        assert isinstance(transport, asyncio.WriteTransport)
-        self._transport = transport
+        self._transport = cast("asyncio.WriteTransport", transport)
 
     def data_received(self, data: bytes) -> None:
         """Reads on; what is no HTTP ends the connection."""

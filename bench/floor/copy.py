@@ -32,7 +32,7 @@ class Copy:
         self._consumer = Consumer(
             {
                 **config.group_consumer(kafka, group=NAME, instance=NAME),
-                "auto.offset.reset": "latest",
+                "auto.offset.reset": "earliest",
             }
         )
         self._producer = Producer(config.gapless_producer(kafka, client_id=NAME))

@@ -21,9 +21,9 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from bench.floor import topics
 from libs.common.errors import PlatformError
 from libs.common.kafka import config
-from libs.common.kafka.consumer import Partition
 from libs.common.kafka.producer import AckProducer, Stored
 from libs.common.kafka.transactions import OutRecord, TransactionalWriter
+from libs.common.partitions import Partition
 from libs.common.settings import KafkaSettings
 
 IN_FLIGHT_MAX: Final = 64
@@ -48,7 +48,7 @@ class Intake(threading.Thread):
         self._consumer = Consumer(
             {
                 **config.group_consumer(kafka, group=NAME, instance=NAME),
-                "auto.offset.reset": "latest",
+                "auto.offset.reset": "earliest",
             }
         )
 

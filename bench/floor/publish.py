@@ -14,13 +14,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from bench.floor import topics
 from libs.common.kafka import config
 from libs.common.kafka.producer import AckProducer
 from libs.common.settings import KafkaSettings
 
 
-def build(kafka: KafkaSettings) -> Starlette:
+def build(kafka: KafkaSettings, topic: str) -> Starlette:
     """The handler; keys are spread evenly over the partitions."""
     numbers = itertools.count()
     producers: list[AckProducer] = []
@@ -33,7 +32,7 @@ def build(kafka: KafkaSettings) -> Starlette:
 
     async def publish(request: Request) -> Response:
         body = await request.body()
-        await producers[0].send(topics.PUBLISHED, key=b"%d" % next(numbers), value=body)
+        await producers[0].send(topic, key=b"%d" % next(numbers), value=body)
         return Response(status_code=201)
 
     return Starlette(routes=[Route("/publish", publish, methods=["POST"])], lifespan=lifespan)
@@ -45,8 +44,9 @@ def main() -> None:
     parser.add_argument("--host", required=True)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--kafka", required=True)
+    parser.add_argument("--topic", required=True)
     arguments = parser.parse_args()
-    app = build(KafkaSettings(bootstrap_servers=arguments.kafka))
+    app = build(KafkaSettings(bootstrap_servers=arguments.kafka), arguments.topic)
     uvicorn.run(
         app,
         host=arguments.host,

@@ -6,6 +6,9 @@ from libs.common.topics import TopicSpec
 
 PREFIX: Final = "bench-floor-"
 PUBLISHED: Final = f"{PREFIX}published"
+ACKNOWLEDGED: Final = f"{PREFIX}acknowledged"
+"""As PUBLISHED, but nobody reads it: for the row that measures publishing alone."""
+
 COPIED: Final = f"{PREFIX}copied"
 STATUS: Final = f"{PREFIX}status"
 LANES: Final = f"{PREFIX}lanes"
@@ -16,4 +19,5 @@ READY: Final = "ready"
 
 def specs() -> list[TopicSpec]:
     """All of them, with as many partitions as the embedded platform's."""
-    return [TopicSpec(name=name, partitions=4) for name in (PUBLISHED, COPIED, STATUS, LANES)]
+    names = (PUBLISHED, ACKNOWLEDGED, COPIED, STATUS, LANES)
+    return [TopicSpec(name=name, partitions=4) for name in names]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from libs.common.kafka.consumer import ConsumedRecord, Partition
+from libs.common.partitions import ConsumedRecord, Partition
 from libs.common.records import LaneRecord, StatusChange
 from libs.common.resources import Subscription
 from services.delivery.domain.outcome import Answer

@@ -30,13 +30,12 @@ async def run(settings: MultiplexerSettings) -> None:
     )
     properties = config.gapless_producer(settings.kafka, client_id=settings.instance)
     async with AckProducer(properties) as producer:
-        note = await commit_note(settings)
         prefix = settings.kafka.topic_prefix
         records = KafkaRecordLog(producer, topic_prefix=prefix, abort=abort)
         multiplexer = Multiplexer(
             settings,
             Outside(resources=table, subscriptions=catalog, records=records, abort=abort),
-            note=lambda: note,
+            topics_now=partial(commit_note, settings),
         )
         consumer = GroupConsumer(
             settings.kafka,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NoReturn, Protocol
 
-from libs.common.kafka.consumer import Partition
+from libs.common.partitions import Partition
 from libs.common.resources import Subscription
 from services.multiplexer.domain.routing import Output
 

@@ -9,13 +9,14 @@ with. All state belongs to the event loop; a partition's state is dropped with t
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from libs.common import clock, log, topics
 from libs.common.errors import Overloaded
-from libs.common.kafka.consumer import CommitRefused, CommittedOffset, ConsumedRecord, Partition
+from libs.common.kafka.consumer import CommitRefused
+from libs.common.partitions import CommittedOffset, ConsumedRecord, Partition
 from libs.common.records import Outcome, Source, encode
 from services.multiplexer import metrics
 from services.multiplexer.domain.parsing import Poison, Readable, parse
@@ -48,6 +49,10 @@ class PartitionState:
     """Nothing new begins; what has begun is finished."""
 
 
+TopicsNow = Callable[[], Awaitable[CommitNote]]
+"""What offsets are to be committed with, as the topics are now."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outside:
     """Everything that the use case needs from outside."""
@@ -62,11 +67,12 @@ class Multiplexer:
     """Routes records of the partitions that this member owns. A `RebalanceListener`."""
 
     def __init__(
-        self, settings: MultiplexerSettings, outside: Outside, *, note: Callable[[], CommitNote]
+        self, settings: MultiplexerSettings, outside: Outside, *, topics_now: TopicsNow
     ) -> None:
         self._settings = settings
         self._outside = outside
-        self._note = note
+        self._topics_now = topics_now
+        self._note = CommitNote(topic_id="", subscribed_partitions=0)
         self._reader: Reader | None = None
         self._states: dict[Partition, PartitionState] = {}
         self._waiting = asyncio.Event()
@@ -91,11 +97,9 @@ class Multiplexer:
         self, partitions: Mapping[Partition, CommittedOffset]
     ) -> Mapping[Partition, int]:
         """Starts where the group has committed, in the topic as it is now."""
-        note = self._note()
+        self._note = await self._topics_now()
         starts = {
-            partition: start_offset(
-                committed=found.offset, text=found.metadata, low=found.low, now=note
-            )
+            partition: start_offset(found, now=self._note)
             for partition, found in partitions.items()
         }
         for partition, offset in starts.items():
@@ -134,7 +138,7 @@ class Multiplexer:
         while True:
             await asyncio.sleep(self._settings.commit_interval_s)
             if self._reader is not None and (moved := self._moved(self._states.values())):
-                self._reader.commit(moved, metadata=note_text(self._note()))
+                self._reader.commit(moved, metadata=note_text(self._note))
             self._check_age()
 
     async def release_forever(self) -> None:
@@ -318,7 +322,7 @@ class Multiplexer:
         if self._reader is None or not (moved := self._moved(states)):
             return
         try:
-            await self._reader.commit_now(moved, metadata=note_text(self._note()))
+            await self._reader.commit_now(moved, metadata=note_text(self._note))
         except CommitRefused as error:
             logger.warning("offsets.not_committed", detail=str(error))
 
@@ -342,7 +346,7 @@ class Multiplexer:
 
     def _source(self, record: ConsumedRecord) -> Source:
         return Source(
-            topic_id=self._note().topic_id,
+            topic_id=self._note.topic_id,
             partition=record.partition.number,
             leader_epoch=record.leader_epoch,
             offset=record.offset,

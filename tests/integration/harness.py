@@ -17,8 +17,8 @@ from aiohttp import web
 from libs.common import clock, ids, records
 from libs.common.kafka import config, reader
 from libs.common.kafka.admin import create_topics
-from libs.common.kafka.consumer import ConsumedRecord
 from libs.common.kafka.producer import AckProducer, Stored
+from libs.common.partitions import ConsumedRecord
 from libs.common.resources import Kind, Resource, ResourceStatus, resource_key
 from libs.common.settings import KafkaSettings
 from libs.common.topics import PUBLISHED, RESOURCES, topic_specs

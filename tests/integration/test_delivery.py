@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from libs.common import clock, ids
-from libs.common.kafka.consumer import ConsumedRecord
+from libs.common.partitions import ConsumedRecord
 from libs.common.records import Status, StatusChange, decoder
 from libs.common.settings import KafkaSettings
 from libs.common.topics import DEAD_LETTERS, LANES, STATUS

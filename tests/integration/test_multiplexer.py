@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from libs.common.kafka.consumer import ConsumedRecord
+from libs.common.partitions import ConsumedRecord
 from libs.common.records import RoutingRecord, SubscriptionEvent, decoder
 from libs.common.sequences import RepeatFilter, position_of, source_key
 from libs.common.settings import KafkaSettings

@@ -14,13 +14,14 @@ import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from queue import SimpleQueue
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from libs.common import log
 from libs.common.errors import FencedOut, PermanentError, TemporaryError
 from libs.common.kafka import config
+from libs.common.partitions import CommittedOffset, ConsumedRecord, Partition
 from libs.common.settings import KafkaSettings
 
 logger = log.get(__name__)
@@ -29,33 +30,6 @@ BATCH_MAX = 500
 POLL_S = 0.1
 COMMAND_S = 0.01
 OFFSETS_S = 15.0
-
-
-class Partition(NamedTuple):
-    """A topic (with its prefix) and a partition number."""
-
-    topic: str
-    number: int
-
-
-class ConsumedRecord(NamedTuple):
-    """One record as it was read."""
-
-    partition: Partition
-    offset: int
-    leader_epoch: int
-    """-1 when the broker gave none."""
-    key: bytes
-    value: bytes | None
-
-
-class CommittedOffset(NamedTuple):
-    """What the group has committed for a partition: None when nothing, and the text beside it."""
-
-    offset: int | None
-    metadata: str
-    low: int
-    """The first offset that the broker still has."""
 
 
 class RebalanceListener(Protocol):
@@ -282,10 +256,10 @@ class GroupConsumer:
     ) -> dict[Partition, CommittedOffset]:
         found = {}
         for entry in consumer.committed(partitions, timeout=OFFSETS_S):
-            low, _ = consumer.get_watermark_offsets(entry, timeout=OFFSETS_S)
+            low, high = consumer.get_watermark_offsets(entry, timeout=OFFSETS_S)
             offset = entry.offset if entry.offset >= 0 else None
             partition = Partition(entry.topic, entry.partition)
-            found[partition] = CommittedOffset(offset, entry.metadata or "", low)
+            found[partition] = CommittedOffset(offset, entry.metadata or "", low, high)
         return found
 
     def _in_loop(self, coroutine: Coroutine[Any, Any, Any]) -> Any:

@@ -11,8 +11,9 @@ from confluent_kafka.admin import AdminClient
 
 from libs.common.errors import KafkaUnavailable
 from libs.common.kafka import config
-from libs.common.kafka.consumer import ConsumedRecord, Partition, as_record
+from libs.common.kafka.consumer import as_record
 from libs.common.kafka.table import end_offsets
+from libs.common.partitions import ConsumedRecord, Partition
 from libs.common.settings import KafkaSettings
 
 BATCH_MAX = 500

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException, Message, Producer, TopicPartition
 
 from libs.common.errors import FencedOut, TemporaryError
 from libs.common.kafka import config
-from libs.common.kafka.consumer import Partition
+from libs.common.partitions import Partition
 from libs.common.settings import KafkaSettings
 
 START_S = 30.0

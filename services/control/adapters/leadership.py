@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from libs.common import log
 from libs.common.errors import TemporaryError
-from libs.common.kafka.consumer import CommittedOffset, Partition
+from libs.common.partitions import CommittedOffset, Partition
 from services.control.adapters.ledger import KafkaLedger
 
 logger = log.get(__name__)

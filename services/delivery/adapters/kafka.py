@@ -10,10 +10,10 @@ import msgspec
 from libs.common import topics
 from libs.common.errors import PlatformError
 from libs.common.kafka import reader
-from libs.common.kafka.consumer import ConsumedRecord, Partition
 from libs.common.kafka.producer import AckProducer, ProducerFailed, Stored
 from libs.common.kafka.table import CompactedTable
 from libs.common.kafka.transactions import OutRecord, TransactionalWriter
+from libs.common.partitions import ConsumedRecord, Partition
 from libs.common.records import LaneRecord, StatusChange, encode
 from libs.common.resources import Catalog, Resource, Subscription
 from libs.common.settings import KafkaSettings

@@ -5,7 +5,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from libs.common.ids import LaneId
-from libs.common.kafka.consumer import ConsumedRecord, Partition
+from libs.common.partitions import ConsumedRecord, Partition
 from services.delivery.domain.lane import Job, Lane
 from services.delivery.domain.progress import Progress
 

@@ -14,8 +14,8 @@ import msgspec
 
 from libs.common import log
 from libs.common.ids import LaneId
-from libs.common.kafka.consumer import CommittedOffset, ConsumedRecord, Partition
 from libs.common.kafka.transactions import TransactionAborted
+from libs.common.partitions import CommittedOffset, ConsumedRecord, Partition
 from libs.common.records import (
     Coordinates,
     DeliveryType,
@@ -90,8 +90,7 @@ class Delivery:
         left = await self._progress_log.read(list(partitions))
         starts = {}
         for partition, found in partitions.items():
-            start = found.low if found.offset is None else max(found.offset, found.low)
-            starts[partition] = start
+            start = starts[partition] = found.start()
             owned = Owned(
                 partition=partition,
                 topic=self._progress_log.name_of(partition),

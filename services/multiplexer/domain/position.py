@@ -8,6 +8,7 @@ under the partition count that it was written with.
 import msgspec
 
 from libs.common.errors import PermanentError
+from libs.common.partitions import CommittedOffset
 
 
 class CommitNote(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -22,14 +23,14 @@ def note_text(note: CommitNote) -> str:
     return msgspec.json.encode(note).decode()
 
 
-def start_offset(*, committed: int | None, text: str, low: int, now: CommitNote) -> int:
-    """The offset to read from, `low` being the first that is still there.
+def start_offset(found: CommittedOffset, *, now: CommitNote) -> int:
+    """The offset to read from; the first that is there when the topic was created again.
 
     Raises PermanentError when the partition count of `subscribed-*` changed.
     """
-    if committed is None or not text:
-        return low
-    note = msgspec.json.decode(text, type=CommitNote)
+    if found.offset is None or not found.metadata:
+        return found.low
+    note = msgspec.json.decode(found.metadata, type=CommitNote)
     if note.subscribed_partitions != now.subscribed_partitions:
         raise PermanentError(
             f"subscribed-* had {note.subscribed_partitions} partitions and has "
@@ -37,5 +38,5 @@ def start_offset(*, committed: int | None, text: str, low: int, now: CommitNote)
             "subscription's place depends on it"
         )
     if note.topic_id != now.topic_id:
-        return low
-    return max(committed, low)
+        return found.low
+    return found.start()

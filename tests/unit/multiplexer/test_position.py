@@ -3,32 +3,35 @@
 import pytest
 
 from libs.common.errors import PermanentError
+from libs.common.partitions import CommittedOffset
 from services.multiplexer.domain.parsing import Poison, Readable, parse
 from services.multiplexer.domain.position import CommitNote, note_text, start_offset
 
 NOW = CommitNote(topic_id="t1", subscribed_partitions=4)
+OLDER = CommitNote(topic_id="older", subscribed_partitions=4)
 
 
 @pytest.mark.parametrize(
-    ("committed", "text", "low", "start"),
+    ("found", "start"),
     [
-        (None, "", 7, 7),
-        (50, note_text(NOW), 7, 50),
-        (5, note_text(NOW), 7, 7),
-        (50, note_text(CommitNote(topic_id="older", subscribed_partitions=4)), 0, 0),
+        (CommittedOffset(None, "", 7, 99), 7),
+        (CommittedOffset(50, note_text(NOW), 7, 99), 50),
+        (CommittedOffset(5, note_text(NOW), 7, 99), 7),
+        (CommittedOffset(50, note_text(NOW), 7, 49), 7),
+        (CommittedOffset(50, note_text(OLDER), 0, 99), 0),
     ],
-    ids=["first start", "goes on", "trimmed meanwhile", "topic created again"],
+    ids=["first start", "goes on", "trimmed meanwhile", "cut off", "topic created again"],
 )
 def test_reading_begins_where_the_group_stopped_in_this_topic(
-    committed: int | None, text: str, low: int, start: int
+    found: CommittedOffset, start: int
 ) -> None:
-    assert start_offset(committed=committed, text=text, low=low, now=NOW) == start
+    assert start_offset(found, now=NOW) == start
 
 
 def test_a_changed_partition_count_stops_the_start() -> None:
     text = note_text(CommitNote(topic_id="t1", subscribed_partitions=8))
     with pytest.raises(PermanentError, match="fixed at creation"):
-        start_offset(committed=1, text=text, low=0, now=NOW)
+        start_offset(CommittedOffset(1, text, 0, 9), now=NOW)
 
 
 @pytest.mark.parametrize(
