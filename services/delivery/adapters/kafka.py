@@ -10,7 +10,7 @@ import msgspec
 from libs.common import topics
 from libs.common.errors import PlatformError
 from libs.common.kafka import reader
-from libs.common.kafka.producer import AckProducer, ProducerFailed, Stored
+from libs.common.kafka.producer import ProducerFailed, RecordProducer, Stored
 from libs.common.kafka.table import CompactedTable
 from libs.common.kafka.transactions import OutRecord, TransactionalWriter
 from libs.common.partitions import ConsumedRecord, Partition
@@ -26,7 +26,7 @@ _lane_decoder: msgspec.json.Decoder[LaneRecord] = msgspec.json.Decoder(LaneRecor
 class KafkaStatusLog:
     """A `StatusLog` on a producer that waits for Kafka for as long as it takes."""
 
-    def __init__(self, producer: AckProducer, *, topic_prefix: str) -> None:
+    def __init__(self, producer: RecordProducer, *, topic_prefix: str) -> None:
         self._producer = producer
         self._prefix = topic_prefix
 

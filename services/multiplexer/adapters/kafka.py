@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from libs.common import log
 from libs.common.errors import PlatformError
-from libs.common.kafka.producer import AckProducer, Stored
+from libs.common.kafka.producer import RecordProducer, Stored
 from services.multiplexer.domain.routing import Output
 from services.multiplexer.ports import Abort, Headers, OnStored
 
@@ -26,7 +26,7 @@ def abort(reason: str) -> NoReturn:
 class KafkaRecordLog:
     """A `RecordLog` on a gapless producer."""
 
-    def __init__(self, producer: AckProducer, *, topic_prefix: str, abort: Abort) -> None:
+    def __init__(self, producer: RecordProducer, *, topic_prefix: str, abort: Abort) -> None:
         self._producer = producer
         self._prefix = topic_prefix
         self._abort = abort
