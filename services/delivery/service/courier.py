@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import assert_never
 
-from libs.common import clock, topics
+from libs.common import clock, log, topics
 from libs.common.ids import LaneId
 from libs.common.records import Status
 from libs.common.resources import Subscription
@@ -31,6 +31,8 @@ from services.delivery.domain.status import Attempt, Reason, attempt_of, status_
 from services.delivery.ports import Callbacks, StatusLog, Subscriptions
 from services.delivery.service.owned import Owned
 from services.delivery.settings import DeliverySettings
+
+logger = log.get(__name__)
 
 NO_ATTEMPT = Attempt()
 
@@ -150,31 +152,32 @@ class Courier:
         return wished or self._settings.concurrency
 
     async def _attempt(self, owned: Owned, lane: Lane, job: Job) -> None:
-        """Makes one attempt and carries out what it means."""
+        """Makes one attempt, carries out what it means and starts what may follow."""
         try:
-            subscription = await self._subscription(job)
-            if subscription is None:
-                gone = Reason("subscription_deleted", "the subscription does not exist any more")
-                self._finish(owned, job, Status.FAILED, NO_ATTEMPT, gone)
-                return
-            policy = policy_of(subscription, self._default)
-            if self._is_expired(job, policy):
-                late = Reason("expired", "its retention would end before the attempt does")
-                self._finish(owned, job, Status.EXPIRED, NO_ATTEMPT, late)
-                return
-            job.attempts += 1
-            began_s = time.monotonic()
-            answer = await self._post(job, subscription, policy)
-            attempt = attempt_of(answer, number=job.attempts, duration_s=time.monotonic() - began_s)
-            self._carry_out(
-                owned, lane, job, attempt, outcome.classify(answer, policy, attempt=job.attempts)
-            )
+            await self._attempt_once(owned, lane, job)
         except asyncio.CancelledError:
             self._count_bytes(-job.size_bytes)
             raise
-        finally:
-            lane.in_flight -= 1
-            self._pump(owned, lane)
+        lane.in_flight -= 1
+        self._pump(owned, lane)
+
+    async def _attempt_once(self, owned: Owned, lane: Lane, job: Job) -> None:
+        subscription = await self._subscription(job)
+        if subscription is None:
+            gone = Reason("subscription_deleted", "the subscription does not exist any more")
+            self._finish(owned, job, Status.FAILED, NO_ATTEMPT, gone)
+            return
+        policy = policy_of(subscription, self._default)
+        if self._is_expired(job, policy):
+            late = Reason("expired", "its retention would end before the attempt does")
+            self._finish(owned, job, Status.EXPIRED, NO_ATTEMPT, late)
+            return
+        job.attempts += 1
+        began_s = time.monotonic()
+        answer = await self._post(job, subscription, policy)
+        attempt = attempt_of(answer, number=job.attempts, duration_s=time.monotonic() - began_s)
+        verdict = outcome.classify(answer, policy, attempt=job.attempts)
+        self._carry_out(owned, lane, job, attempt, verdict)
 
     async def _subscription(self, job: Job) -> Subscription | None:
         """The subscription that the event was written for, as it is now."""
@@ -257,6 +260,17 @@ class Courier:
         """Records a final status; the event is settled once that is stored."""
         owned.unstored += 1
         metrics.settled.labels(status).inc()
+        if reason is not None:
+            logger.info(
+                "event.not_delivered",
+                status=status,
+                uuid=job.event.uuid,
+                event_id=job.head.id,
+                subscription=job.event.subscription_id,
+                attempt=attempt.number,
+                error_type=reason.error_type,
+                detail=reason.message,
+            )
         self._record(job, status, attempt, reason, on_stored=partial(self._settled, owned, job))
 
     def _record(

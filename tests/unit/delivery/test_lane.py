@@ -49,6 +49,13 @@ def job(offset: int = 0, **http_headers: list[str]) -> Job:
     return Job(lane_id=LANE, coordinates=coordinates, event=event, head=head, size_bytes=2)
 
 
+def subscription_to(callback: str) -> Subscription:
+    return msgspec.structs.replace(
+        subscription(DeliverySpec()),
+        spec=msgspec.structs.replace(subscription(DeliverySpec()).spec, callback=callback),
+    )
+
+
 def subscription(delivery: DeliverySpec, codes: list[int] | None = None) -> Subscription:
     return Subscription(
         id="sub",
