@@ -4,9 +4,10 @@
 PYTHON := $(shell PYTHON='$(PYTHON)' deploy/local/find-python)
 RUN := .venv/bin/python -m
 ARGS ?=
+ROWS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up down test test-all check fmt clean lock
+.PHONY: help setup demo up down test test-all check fmt bench clean lock
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -40,6 +41,9 @@ check: setup ## Format, lint, types, import rules, house rules
 fmt: setup ## Format the code and repair what lint can repair
 	$(RUN) ruff format
 	$(RUN) ruff check --fix
+
+bench: setup ## Measure the platform beside its floor; some rows only: ROWS=publish-ack,callback-200
+	@.venv/bin/python -P -m bench --rows '$(ROWS)'
 
 lock: setup ## Resolve the dependencies anew and lock them with their hashes
 	deploy/local/lock

@@ -25,7 +25,7 @@ GOAL: Final = Goal(Bound.AT_MOST, 1.5)
 UNIT: Final = "ms p95"
 BODY_BYTES: Final = 1_024
 CONNECTIONS: Final = 64
-WARM_UP_S: Final = 5.0
+WARM_UP_S: Final = 8.0
 RUN_S: Final = 10.0
 SERVICES: Final = ("producer", "multiplexer", "delivery", "kafka")
 

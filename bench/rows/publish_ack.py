@@ -39,7 +39,7 @@ EVENT_TYPE: Final = "bench.publish.v1"
 PUBLISHER: Final = "eni--bench--publisher"
 BODY_BYTES: Final = 1_024
 CONNECTIONS: Final = 32
-WARM_UP_S: Final = 4.0
+WARM_UP_S: Final = 8.0
 RUN_S: Final = 6.0
 
 

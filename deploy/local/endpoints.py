@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from deploy.local import invocation
 from deploy.local.errors import NotRunning
 
 FILE_NAME: Final = "endpoints.json"
@@ -46,14 +47,16 @@ def read(home: Path) -> Endpoints:
     try:
         return msgspec.json.decode((home / FILE_NAME).read_bytes(), type=Endpoints)
     except (FileNotFoundError, NotADirectoryError) as error:
+        up = invocation.command("up", home=home)
         raise NotRunning(
-            f"No platform runs in {home}: start one with 'meridian up', or name another home "
-            "with --home."
+            f"No platform runs in {home}: start one with '{up}', or name the home of another with "
+            "--home."
         ) from error
     except (OSError, msgspec.DecodeError) as error:
+        down, up = (invocation.command(word, home=home) for word in ("down", "up"))
         raise NotRunning(
             f"{home / FILE_NAME} cannot be read ({error}): stop and start the platform with "
-            "'meridian down' and 'meridian up'."
+            f"'{down}' and '{up}'."
         ) from error
 
 

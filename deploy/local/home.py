@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from deploy.local import endpoints
+from deploy.local import endpoints, invocation
 from deploy.local.errors import AlreadyRunning
 from deploy.local.identity import ProcessId
 from deploy.local.process import pause, terminate
@@ -48,9 +48,10 @@ def refuse_running(home: Path) -> None:
 
 def already_running(home: Path) -> AlreadyRunning:
     """The error for a home that is taken."""
+    status, down = (invocation.command(word, home=home) for word in ("status", "down"))
     return AlreadyRunning(
-        f"A platform runs in {home} already: see 'meridian status', stop it with "
-        "'meridian down', or choose another home and port base."
+        f"A platform runs in {home} already: see '{status}', stop it with '{down}', or choose "
+        "another --home and --port-base."
     )
 
 

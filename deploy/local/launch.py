@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TextIO
 
-from deploy.local import endpoints, home, probes, programs
+from deploy.local import endpoints, home, invocation, probes, programs
 from deploy.local.endpoints import Endpoints
 from deploy.local.errors import NotRunning, StartFailed
 from deploy.local.ports import Ports, url
@@ -81,9 +81,11 @@ def status(folder: Path) -> dict[str, str]:
     """What each process of a running platform lacks, `ready` when nothing; NotRunning."""
     running = endpoints.read(folder)
     if home.supervisor_pid(folder) is None:
+        up = invocation.command("up", home=folder, port_base=running.port_base)
+        down = invocation.command("down", home=folder)
         raise NotRunning(
-            f"The platform in {folder} ended without stopping; 'meridian up' starts it again, "
-            "'meridian down' clears what it left."
+            f"The platform in {folder} ended without stopping; start it again with '{up}', or "
+            f"clear what it left with '{down}'."
         )
     at = Ports(running.port_base)
     urls = {name: f"{url(at.management(name))}/readyz" for name in programs.SERVICE_NAMES}

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from deploy.local import endpoints, home, ports, programs, restarts
+from deploy.local import endpoints, home, invocation, ports, programs, restarts
 from deploy.local.errors import LocalError, StartFailed
 from deploy.local.issuer import keys
 from deploy.local.kafka_process import KafkaProcess
@@ -161,7 +161,8 @@ def run(folder: Path, at: Ports, *, say: Say, greeting: Sequence[str] = ()) -> N
             say("stopping ...")
         finally:
             supervisor.stop()
-        say(f"stopped; 'meridian up' goes on from here. State: {folder}")
+        again = invocation.command("up", home=folder, port_base=at.base)
+        say(f"stopped; '{again}' goes on from here. State: {folder}")
 
 
 def refuse_taken_ports(at: Ports) -> None:

@@ -4,6 +4,7 @@ import sys
 
 import typer
 
+from deploy.local import invocation
 from libs.cli import event_commands, platform_commands, resource_commands
 from libs.cli.errors import WrongUsage
 from libs.common.errors import PlatformError
@@ -23,6 +24,7 @@ for command in (
     platform_commands.demo,
     resource_commands.apply,
     event_commands.publish,
+    event_commands.event,
     event_commands.sink,
     event_commands.token,
 ):
@@ -32,7 +34,7 @@ for command in (
 def main() -> None:
     """Runs the command; errors raised on purpose become one sentence on standard error."""
     try:
-        app(prog_name="meridian")
+        app(prog_name=invocation.program())
     except PlatformError as error:
         print(f"meridian: {error}", file=sys.stderr)
         sys.exit(2 if isinstance(error, WrongUsage) else 1)

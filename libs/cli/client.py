@@ -1,11 +1,13 @@
 """Speaks to a running platform: tokens, resources, events. All errors are one clear sentence."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 import httpx
 
+from deploy.local import invocation
 from deploy.local.endpoints import Endpoints
 from deploy.local.programs import ADMIN_CLIENT
 from libs.cli import output
@@ -33,6 +35,12 @@ class Platform:
     http: httpx.Client = field(
         default_factory=lambda: httpx.Client(timeout=TIMEOUT_S, trust_env=False)
     )
+    home: Path | None = None
+    """Where it was found, for hints."""
+
+    def command(self, *words: str) -> str:
+        """A command line for this platform that can be typed."""
+        return invocation.command(*words, home=self.home)
 
     def token(self, client_id: str, *, realm: str) -> str:
         """A new access token of a client in a realm."""
@@ -123,6 +131,6 @@ class Platform:
         except httpx.HTTPError as error:
             raise CommandFailed(
                 f"{request.url.copy_with(path='/', query=None)} does not answer "
-                f"({error or type(error).__name__}): see 'meridian status', and start the platform "
-                "with 'meridian up'."
+                f"({error or type(error).__name__}): see '{self.command('status')}', and start the "
+                f"platform with '{self.command('up')}'."
             ) from error

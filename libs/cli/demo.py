@@ -5,6 +5,7 @@ events with real tokens at a steady pace, and reports how many arrived and how f
 """
 
 import asyncio
+import os
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from typing import Final
 
 import httpx
 
-from deploy.local import launch, paths
+from deploy.local import invocation, launch, paths
 from deploy.local.ports import HOST, Ports, can_listen
 from libs.cli import envelope, receiver, rover
 from libs.cli.client import Platform
@@ -31,6 +32,7 @@ PUBLISHED_PER_S: Final = 50.0
 IN_FLIGHT_MAX: Final = 16
 PUBLISH_TIMEOUT_S: Final = 30.0
 ARRIVAL_S_MAX: Final = 60.0
+START_EXPECTED: Final = "usually 10 to 40 seconds"
 
 Say = Callable[[str], None]
 
@@ -60,6 +62,8 @@ class Course:
     stored: set[str] = field(default_factory=set)
     arrived_at_s: dict[str, float] = field(default_factory=dict)
     refusals: list[str] = field(default_factory=list)
+    load: float = 0.0
+    """Processes that were running or waiting for a processor, on average over the last minute."""
     all_arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     def arrived(self, received: receiver.Received) -> None:
@@ -84,7 +88,7 @@ def run(plan: Plan, *, say: Say) -> None:
         raise CommandFailed(
             f"Port {plan.receiver_port} is taken: choose another range with --port-base."
         )
-    say("1. Start Kafka, Redis, issuer and services; about 10 seconds.")
+    say(f"1. Start Kafka, Redis, issuer and services; {START_EXPECTED}.")
     platform = Platform(launch.start(plan.home, plan.ports, say=lambda line: say(f"   {line}")))
     succeeded = False
     try:
@@ -161,6 +165,7 @@ async def send_through(
         except TimeoutError:
             course.refusals.append(f"Not all arrived within {ARRIVAL_S_MAX:.0f} s.")
         finally:
+            course.load = os.getloadavg()[0]
             stop.set()
     return course
 
@@ -211,16 +216,32 @@ def report(course: Course, plan: Plan) -> list[str]:
     if latencies_ms:
         p50, p95 = percentile(latencies_ms, 50), percentile(latencies_ms, 95)
         lines.append(f"From publish to callback:       p50 {p50:.1f} ms, p95 {p95:.1f} ms")
+        lines += busy(load=course.load, cores=os.cpu_count() or 1)
     if plan.keep:
-        lines.append(
-            f"The platform still runs: './meridian status --home {plan.home}'; stop it with "
-            f"'./meridian down --home {plan.home}'."
-        )
+        status, down = (invocation.command(word, home=plan.home) for word in ("status", "down"))
+        lines.append(f"The platform still runs: '{status}'; stop it with '{down}'.")
     else:
         lines.append(f"The platform is stopped; its state and logs are in {plan.home}.")
-    lines.append("Go on with './meridian up', './meridian sink --port 9000' and")
-    lines.append("'./meridian apply -f examples/quickstart.yaml', each in a terminal of its own.")
+    lines.append("Go on with these, each in a terminal of its own:")
+    lines += [f"  {step}" for step in (invocation.command("up"), *first_steps(None))]
     return lines
+
+
+def busy(*, load: float, cores: int) -> list[str]:
+    """A line about a machine that had more to do than it has processors for."""
+    if load <= cores:
+        return []
+    return [f"The machine was busy:           load {load:.1f} on {cores} cores, so these are long"]
+
+
+def first_steps(home: Path | None) -> tuple[str, str]:
+    """Commands that receive at and apply the example, for the platform in a home."""
+    example = EXAMPLE.relative_to(paths.ROOT)
+    file = example if example.is_file() else EXAMPLE
+    return (
+        invocation.command("sink", "--port", EXAMPLE_RECEIVER.rpartition(":")[2]),
+        invocation.command("apply", "-f", str(file), home=home),
+    )
 
 
 def percentile(ascending: Sequence[float], percent: int) -> float:

@@ -19,4 +19,5 @@ HomeOption = Annotated[
 
 def running(home: Path | None) -> Platform:
     """The platform that runs in the home; NotRunning when none does."""
-    return Platform(endpoints.read(paths.home(home)))
+    folder = paths.home(home)
+    return Platform(endpoints.read(folder), home=folder)

@@ -1,7 +1,7 @@
 """How the command line words things. Pure."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,21 +12,19 @@ BODY_CHARACTERS_MAX: Final = 500
 def problem(status: int, body: bytes) -> str:
     """A refused request in words: title, detail, and every fault with its place.
 
-    `body` is a problem document (RFC 9457); anything else is shown as it is, shortened.
+    A detail that only repeats the faults is left out. `body` is a problem document (RFC 9457);
+    anything else is shown as it is, shortened.
     """
     document = _object(body)
     if document is None:
         return f"HTTP {status} {shortened(body.decode(errors='replace'), BODY_CHARACTERS_MAX)}"
     title = str(document.get("title") or f"HTTP {status}")
     lines = [f"{title} (HTTP {status})"]
-    if document.get("detail"):
-        lines.append(f"  {document['detail']}")
-    faults = document.get("errors")
-    lines += [
-        f"  {fault.get('pointer') or 'document'}: {fault.get('detail')}"
-        for fault in (faults if isinstance(faults, list) else ())
-        if isinstance(fault, dict)
-    ]
+    detail = str(document.get("detail") or "")
+    faults = _faults(document)
+    if detail and not (faults and all(said in detail for _, said in faults)):
+        lines.append(f"  {detail}")
+    lines += [f"  {pointer}: {said}" for pointer, said in faults]
     return "\n".join(lines)
 
 
@@ -48,23 +46,34 @@ def applied(answer: Mapping[str, Any]) -> list[str]:
         target = each.get("callback") or each.get("deliveryType")
         lines.append(f"  subscribes to {each['eventType']}, delivered to {target}")
         lines.append(f"    subscription {each['id']}")
-    return lines
+    return [*lines, *(f"  Note: {notice}" for notice in answer.get("notices", []))]
 
 
-def greeting(*, publish: str, control: str, home: Path) -> list[str]:
-    """What to know about a platform that has just become ready; two addresses and its home."""
+def greeting(*, publish: str, control: str, home: Path, next_steps: Sequence[str]) -> list[str]:
+    """What to know about a platform that has just become ready: addresses, home, commands."""
     return [
         f"Meridian is ready. State, logs and endpoints.json: {home}",
         f"Publish: {publish}   Control: {control}",
         "For development only: callbacks to this machine and by plain http are allowed,",
         "and whoever has the client secret in endpoints.json can be any client.",
-        "Next: meridian sink --port 9000   and   meridian apply -f examples/quickstart.yaml",
+        "Next, each in a terminal of its own:",
+        *(f"  {step}" for step in next_steps),
     ]
 
 
 def shortened(text: str, characters_max: int) -> str:
     """The text, cut with an ellipsis when it is longer."""
     return text if len(text) <= characters_max else f"{text[: characters_max - 1]}…"
+
+
+def _faults(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Pointer and detail of every fault that a problem document lists."""
+    listed = document.get("errors")
+    return [
+        (str(fault.get("pointer") or "document"), str(fault.get("detail")))
+        for fault in (listed if isinstance(listed, list) else ())
+        if isinstance(fault, dict)
+    ]
 
 
 def _object(body: bytes) -> dict[str, Any] | None:

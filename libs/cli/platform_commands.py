@@ -1,10 +1,12 @@
 """`up`, `down`, `status`, `demo`: run a platform on this machine."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from deploy.local import launch, paths, ports, supervisor
+from deploy.local import endpoints, invocation, launch, paths, ports, supervisor
+from deploy.local.errors import NotRunning
 from deploy.local.ports import Ports
 from libs.cli import demo as demonstration
 from libs.cli import output
@@ -32,9 +34,12 @@ def up(
     folder = paths.home(home)
     at = Ports(port_base)
     greeting = output.greeting(
-        publish=ports.url(at.api("producer")), control=ports.url(at.api("control")), home=folder
+        publish=ports.url(at.api("producer")),
+        control=ports.url(at.api("control")),
+        home=folder,
+        next_steps=demonstration.first_steps(folder),
     )
-    typer.echo("Starting; ready in about 10 seconds ...")
+    typer.echo(f"Starting; {demonstration.START_EXPECTED} ...")
     if not detach:
         supervisor.run(folder, at, say=typer.echo, greeting=greeting)
         return
@@ -45,22 +50,33 @@ def up(
 def down(*, home: HomeOption = None) -> None:
     """Stop the platform; what it holds stays for the next 'up'."""
     folder = paths.home(home)
+    port_base = _port_base(folder)
     left = launch.stop(folder)
     if left is None:
-        typer.echo(f"Stopped. 'meridian up' goes on from here; state: {folder}")
+        again = invocation.command("up", home=folder, port_base=port_base)
+        typer.echo(f"Stopped. '{again}' goes on from here; state: {folder}")
     elif left:
         typer.echo(f"Stopped what an earlier platform had left running: {', '.join(left)}.")
     else:
         typer.echo(f"No platform was running in {folder}.")
 
 
+def _port_base(folder: Path) -> int:
+    """On which ports the platform in the folder runs, as far as is known."""
+    try:
+        return endpoints.read(folder).port_base
+    except NotRunning:
+        return ports.BASE_DEFAULT
+
+
 def status(*, home: HomeOption = None) -> None:
     """Show what runs and what is not ready."""
-    found = launch.status(paths.home(home))
+    folder = paths.home(home)
+    found = launch.status(folder)
     for name, state in found.items():
         typer.echo(f"{name:<16} {state}")
     if any(state != "ready" for state in found.values()):
-        raise CommandFailed("Not everything is ready; logs are in the folder 'logs' of the home.")
+        raise CommandFailed(f"Not everything is ready; the logs are in {folder / 'logs'}.")
 
 
 def demo(

@@ -27,4 +27,5 @@ def apply(
         typer.echo("\n".join(output.applied(answer)))
         exposed += [exposure["eventType"] for exposure in answer.get("exposures", [])]
     if exposed:
-        typer.echo(f'Next: meridian publish {exposed[0]} --data \'{{"hello": "world"}}\'')
+        publish = platform.command("publish", exposed[0], "--data", '{"hello": "world"}')
+        typer.echo(f"Next: {publish}")

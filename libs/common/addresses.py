@@ -5,10 +5,12 @@ reserved and unspecified ones are refused unless a listed network contains them.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 from libs.common.settings import IpNetwork
 
+HOSTS_REMEMBERED_MAX = 4_096
 NAT64 = IPv6Network("64:ff9b::/96")
 GLOBAL_UNICAST = IPv6Network("2000::/3")
 PLATFORM_SERVICES = (IPv4Address("168.63.129.16"),)
@@ -30,6 +32,7 @@ def refusal(address: str, allowed: Sequence[IpNetwork]) -> str | None:
     return f"{found} is not a public address, and no allowed network contains it"
 
 
+@lru_cache(HOSTS_REMEMBERED_MAX)
 def is_ip_literal(host: str) -> bool:
     """True when the host of a URL is an address and no name."""
     try:

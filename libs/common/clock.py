@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 Clock = Callable[[], datetime]
 """Returns the present as an aware datetime in UTC."""
 
+_WITHOUT_OFFSET = len("2026-11-20T10:00:00.123")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -19,7 +20,8 @@ def utc_now() -> datetime:
 
 def to_text(moment: datetime) -> str:
     """`2026-11-20T10:00:00.123Z`; the moment has to be aware."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    in_utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    return in_utc.isoformat(timespec="milliseconds")[:_WITHOUT_OFFSET] + "Z"
 
 
 def from_text(text: str) -> datetime:

@@ -49,8 +49,21 @@ async def serve(
 ) -> None:
     """Serves until `stop` is set, then answers what is in flight for at most `drain_s` seconds.
 
-    Connections over `connections_max` are told 503 and closed.
+    Connections over `connections_max` are told 503 and closed. Raises PortTaken.
     """
+    with bind(host, port) as listener:
+        await serve_on(listener, app, stop=stop, drain_s=drain_s, connections_max=connections_max)
+
+
+async def serve_on(
+    listener: socket.socket,
+    app: ASGIApp,
+    *,
+    stop: asyncio.Event,
+    drain_s: float = 15.0,
+    connections_max: int | None = None,
+) -> None:
+    """As `serve`, on a socket of `bind`: whoever connects from then on is answered."""
     config = uvicorn.Config(
         app,
         http=BoundedHttp,
@@ -66,13 +79,12 @@ async def serve(
         limit_concurrency=connections_max,
     )
     server = _Server(config)
-    with bind(host, port) as listener:
-        serving = asyncio.ensure_future(server.serve(sockets=[listener]))
-        stopping = asyncio.ensure_future(stop.wait())
-        try:
-            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            server.should_exit = True
-            await serving
-        finally:
-            stopping.cancel()
-            serving.cancel()
+    serving = asyncio.ensure_future(server.serve(sockets=[listener]))
+    stopping = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        server.should_exit = True
+        await serving
+    finally:
+        stopping.cancel()
+        serving.cancel()

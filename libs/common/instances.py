@@ -22,8 +22,10 @@ _decoder = decoder(Instance)
 
 
 def decode_instance(_: str, value: bytes) -> Instance:
-    """For a `CompactedTable` of instances; keys are `service/instance`."""
-    return _decoder.decode(value)
+    """For a `CompactedTable`; keys are `service/instance`. ValueError for a broken line."""
+    found = _decoder.decode(value)
+    clock.from_text(found.at)
+    return found
 
 
 def is_live(instance: Instance, now: datetime) -> bool:

@@ -1,6 +1,7 @@
 """The start of every service: settings, logging, run, exit code."""
 
 import asyncio
+import gc
 import sys
 from collections.abc import Awaitable, Callable
 
@@ -25,6 +26,8 @@ def main(
         sys.stderr.write(f"{service}: {error}\n")
         sys.exit(2)
     log.configure(service=service, instance=loaded.instance, level=loaded.log_level)
+    # What was imported stays: the collector need not look at it again and again.
+    gc.freeze()
     try:
         uvloop.run(_until_done(run, loaded))
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the last resort

@@ -110,7 +110,7 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def delivery_type(self) -> DeliveryType:
         """Callback or stream, whatever spelling the document uses."""
-        return DeliveryType(self.spec.delivery_type.upper())
+        return DeliveryType[self.spec.delivery_type.upper()]
 
     def placement_at(self, resources_offset: int) -> Placement:
         """The newest placement decided before the offset; the oldest for events older than all."""

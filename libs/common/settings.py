@@ -88,7 +88,7 @@ S = TypeVar("S", bound=ServiceSettings)
 
 
 def load(settings_class: type[S]) -> S:
-    """Reads the settings of a service from the environment; raises SettingsError with all faults."""
+    """Reads a service's settings from the environment; SettingsError names every fault."""
     prefix = settings_class.model_config.get("env_prefix", "")
     faults = _unknown(settings_class, prefix)
     try:

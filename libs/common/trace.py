@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 NewIds = Callable[[int], str]
 """n to 2n random lower-case hexadecimal digits, e.g. `secrets.token_hex`."""
 
@@ -32,8 +34,7 @@ _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}|[0-9a-f]{16}")
 _SPAN_ID: Final = re.compile(r"[0-9a-f]{16}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceContext:
+class TraceContext(msgspec.Struct, frozen=True, kw_only=True):
     """One span. Trace ids have 16 or 32 hexadecimal digits, span ids 16."""
 
     trace_id: str
@@ -81,7 +82,7 @@ def from_headers(headers: Mapping[str, Sequence[str]], new_ids: NewIds) -> Trace
 
     Names are lower-case; of several values the first counts.
     """
-    incoming = _w3c(headers) or _b3_multi(headers) or _b3_single(headers) or _Incoming()
+    incoming = _NOTHING if HEADER_NAMES.isdisjoint(headers) else _incoming(headers)
     return TraceContext(
         trace_id=incoming.trace_id or new_ids(16),
         span_id=new_ids(8),
@@ -89,6 +90,13 @@ def from_headers(headers: Mapping[str, Sequence[str]], new_ids: NewIds) -> Trace
         is_sampled=incoming.is_sampled,
         is_debug=incoming.is_debug,
     )
+
+
+_NOTHING: Final = _Incoming()
+
+
+def _incoming(headers: Mapping[str, Sequence[str]]) -> _Incoming:
+    return _w3c(headers) or _b3_multi(headers) or _b3_single(headers) or _NOTHING
 
 
 def _first(headers: Mapping[str, Sequence[str]], name: str) -> str | None:

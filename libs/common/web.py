@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
-from starlette.types import Scope
+from starlette.types import Receive, Scope
 
 from libs.common import log
 from libs.common.errors import (
@@ -50,11 +50,21 @@ def _answer(routes: Iterable[BaseRoute], request: Request, error: Exception) -> 
         case HTTPException():
             return _http_response(routes, request, error)
         case _:
-            logger.error("request.failed", path=path, error=type(error).__name__)
-            return error_response(
-                PlatformError("Something unexpected happened; the service's log says what."),
-                instance=path,
-            )
+            return unexpected(request, error)
+
+
+async def answer_unexpected(request: Request, error: Exception) -> Response:
+    """The response for what nobody expected, for an app that is no FastAPI app."""
+    return unexpected(request, error)
+
+
+def unexpected(request: Request, error: Exception) -> Response:
+    """A problem without details; the log names the error."""
+    logger.error("request.failed", path=request.url.path, error=type(error).__name__)
+    return error_response(
+        PlatformError("Something unexpected happened; the service's log says what."),
+        instance=request.url.path,
+    )
 
 
 def response(found: Problem, *, headers: Mapping[str, str] | None = None) -> Response:
@@ -73,33 +83,47 @@ def error_response(error: PlatformError, *, instance: str) -> Response:
 
 
 async def read_body(request: Request, *, bytes_max: int, timeout_s: float) -> bytes:
-    """The whole body.
+    """The whole body of a request; see `receive_body`."""
+    return await receive_body(
+        request.receive,
+        announced=request.headers.get("content-length", ""),
+        bytes_max=bytes_max,
+        timeout_s=timeout_s,
+    )
+
+
+async def receive_body(
+    receive: Receive, *, announced: str, bytes_max: int, timeout_s: float
+) -> bytes:
+    """The whole body. `announced` is the text of Content-Length, empty when there is none.
 
     Raises TooLarge (by Content-Length before anything is read, otherwise as soon as the limit is
     passed), SlowBody when it takes longer than `timeout_s` in all, UnreadableBody when the caller
     ends the connection before the body ends.
     """
-    announced = request.headers.get("content-length", "")
     if announced.isdecimal() and int(announced) > bytes_max:
         raise TooLarge(f"The body has {announced} bytes; at most {bytes_max} are taken.")
     try:
         async with asyncio.timeout(timeout_s):
-            return await _read(request, bytes_max)
+            return await _receive(receive, bytes_max)
     except TimeoutError:
         raise SlowBody(f"The body did not arrive within {timeout_s:g} s.") from None
-    except ClientDisconnect:
-        raise UnreadableBody("The connection ended before the body did.") from None
 
 
-async def _read(request: Request, bytes_max: int) -> bytes:
+async def _receive(receive: Receive, bytes_max: int) -> bytes:
     chunks: list[bytes] = []
-    size = 0
-    async for chunk in request.stream():
+    size, is_whole = 0, False
+    while not is_whole:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise UnreadableBody("The connection ended before the body did.")
+        chunk: bytes = message.get("body", b"")
         size += len(chunk)
         if size > bytes_max:
             raise TooLarge(f"The body is longer than {bytes_max} bytes.")
         chunks.append(chunk)
-    return b"".join(chunks)
+        is_whole = not message.get("more_body", False)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
 def _invalid(error: RequestValidationError) -> InvalidRequest:

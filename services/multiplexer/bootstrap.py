@@ -16,6 +16,9 @@ from services.multiplexer.domain.position import CommitNote
 from services.multiplexer.service import Multiplexer, Outside
 from services.multiplexer.settings import MultiplexerSettings
 
+REPORT_INTERVAL_S = 0.01
+"""Acknowledgements only move commits and routing records, which are not on an event's way."""
+
 
 async def run(settings: MultiplexerSettings) -> None:
     """Runs until SIGTERM; raises what ended it otherwise."""
@@ -29,7 +32,7 @@ async def run(settings: MultiplexerSettings) -> None:
         on_change=catalog.apply,
     )
     properties = config.gapless_producer(settings.kafka, client_id=settings.instance)
-    async with AckProducer(properties) as producer:
+    async with AckProducer(properties, report_interval_s=REPORT_INTERVAL_S) as producer:
         prefix = settings.kafka.topic_prefix
         records = KafkaRecordLog(producer, topic_prefix=prefix, abort=abort)
         multiplexer = Multiplexer(

@@ -1,5 +1,8 @@
 """Metrics of the multiplexer."""
 
+from functools import lru_cache
+from typing import Final
+
 from prometheus_client import Counter, Gauge
 
 multiplexed = Counter(
@@ -8,6 +11,12 @@ multiplexed = Counter(
     ["environment", "event_type", "delivery_type"],
 )
 routed = Counter("meridian_routed_events", "Published events finished, by outcome.", ["outcome"])
+multiplexed_of: Final = lru_cache(maxsize=4_096)(multiplexed.labels)
+"""`multiplexed` with its labels, found faster than by `labels`."""
+
+routed_of: Final = lru_cache(maxsize=16)(routed.labels)
+"""`routed` of an outcome, likewise."""
+
 dead_letters = Counter("meridian_dead_letters", "Records set aside, by reason.", ["reason"])
 outstanding = Gauge(
     "meridian_multiplexer_outstanding_events", "Published events whose records are in flight."

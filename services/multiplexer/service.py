@@ -29,7 +29,7 @@ from services.multiplexer.settings import MultiplexerSettings
 logger = log.get(__name__)
 
 FLUSH_S_MAX = 10.0
-RETRY_S = 0.01
+RETRY_S = 0.05
 UNREADABLE = "unreadable"
 
 
@@ -227,10 +227,10 @@ class Multiplexer:
         for output in outputs:
             self._write(state, in_flight, output, timestamp_ms=published_ms)
         for subscription in matched:
-            metrics.multiplexed.labels(
+            metrics.multiplexed_of(
                 event.environment, parsed.head.type, subscription.delivery_type
             ).inc()
-        metrics.routed.labels(Outcome.MATCHED if matched else Outcome.NO_SUBSCRIBER).inc()
+        metrics.routed_of(Outcome.MATCHED if matched else Outcome.NO_SUBSCRIBER).inc()
         if not outputs:
             self._produce_routing(state)
 

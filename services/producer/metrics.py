@@ -1,5 +1,8 @@
 """Metrics of the publish service."""
 
+from functools import lru_cache
+from typing import Final
+
 from prometheus_client import Counter, Gauge, Histogram
 
 published = Counter(
@@ -7,6 +10,9 @@ published = Counter(
     "Events stored, by event types that somebody exposes or subscribes to (Horizon's name).",
     ["environment", "event_type"],
 )
+published_of: Final = lru_cache(maxsize=4_096)(published.labels)
+"""`published` of an environment and an event type, found faster than by `labels`."""
+
 rejected = Counter(
     "meridian_publish_rejected", "Requests answered with a problem, by its name.", ["problem"]
 )

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
+
 from libs.common.auth import bearer_token, check_realm
 from libs.common.auth.identity import REALM_DEFAULT
 from libs.common.clock import Clock, to_ms, to_text
@@ -37,16 +39,14 @@ class Policy:
     header_filter: HeaderFilter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """A verified client, and the environment that it publishes to."""
 
     client_id: str
     environment: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submission:
+class Submission(msgspec.Struct, frozen=True, kw_only=True):
     """One event as it came in; header names are lower-case."""
 
     mode: Mode
@@ -55,8 +55,7 @@ class Submission:
     trace: TraceContext
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Acceptance:
+class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
     """The event is stored."""
 
     event_type: str
@@ -135,7 +134,7 @@ class Publisher:
             http_headers=self._http_headers(submission),
         )
         await self._outside.event_log.append(key, record)
-        metrics.published.labels(caller.environment, event_type).inc()
+        metrics.published_of(caller.environment, event_type).inc()
         return Acceptance(
             event_type=event_type,
             environment=caller.environment,

@@ -89,7 +89,7 @@ class Service:
     async def metric_becomes(self, name: str, value: float) -> None:
         """Returns once a metric has the value; fails after a bounded time."""
         async with asyncio.timeout(WAIT_S):
-            while await self.metric(name) != value:  # noqa: ASYNC110 - another process's state
+            while await self.metric(name) != value:
                 await asyncio.sleep(0.02)
 
 
@@ -195,7 +195,7 @@ class Topics:
     ) -> list[ConsumedRecord]:
         """Everything on the topics once it is enough."""
         async with asyncio.timeout(WAIT_S):
-            while not enough(found := await self.read(*topics)):  # noqa: ASYNC110 - Kafka's state
+            while not enough(found := await self.read(*topics)):
                 await asyncio.sleep(0.05)
         return found
 

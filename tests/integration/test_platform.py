@@ -38,6 +38,7 @@ spec:
       deliveryType: callback
       payloadType: data
       callback: http://127.0.0.1:{port}/
+      delivery: {{retry: {{attempts: {attempts}}}}}
 """
 
 
@@ -90,21 +91,26 @@ async def subscriber() -> AsyncIterator[Inbox]:
             stop.set()
 
 
-async def apply_rover(home: Path, folder: Path, *, port: int) -> str:
+async def apply_rover(home: Path, folder: Path, *, port: int, attempts: int = 11) -> str:
     """Exposes a new event type and subscribes to it; the type."""
     name = f"app-{uuid.uuid4().hex[:8]}"
     event_type = f"tests.{name}.v1"
     file = folder / f"{name}.yaml"
-    file.write_text(ROVER.format(name=name, event_type=event_type, port=port))
+    rover = ROVER.format(name=name, event_type=event_type, port=port, attempts=attempts)
+    file.write_text(rover)
     applied = await meridian(home, "apply", "-f", str(file))
     assert (applied.code, applied.err) == (0, "")
     assert f"subscribes to {event_type}" in applied.out
     return event_type
 
 
-async def publish(home: Path, event_type: str, data: str) -> None:
-    published = await meridian(home, "publish", event_type, "--data", data)
+async def publish(home: Path, event_type: str, data: str) -> str:
+    """Publishes an event; its id."""
+    event_id = str(uuid.uuid4())
+    published = await meridian(home, "publish", event_type, "--data", data, "--id", event_id)
     assert (published.code, published.err) == (0, "")
+    assert f"meridian event {event_id}" in published.out
+    return event_id
 
 
 async def test_what_is_published_arrives_at_the_callback(
@@ -118,6 +124,65 @@ async def test_what_is_published_arrives_at_the_callback(
     assert received.event["data"] == {"order": {"number": 1}}
     assert received.headers["x-event-id"] == received.event["id"]
     assert platform.environment == "integration"
+
+
+@pytest.mark.usefixtures("platform")
+async def test_what_became_of_a_delivered_event_is_told(
+    platform_home: Path, tmp_path: Path
+) -> None:
+    async with subscriber() as inbox:
+        event_type = await apply_rover(platform_home, tmp_path, port=inbox.port)
+        event_id = await publish(platform_home, event_type, "1")
+        told = await meridian(platform_home, "event", event_id, "--wait", str(ARRIVAL_S_MAX))
+    assert (told.code, told.err) == (0, "")
+    assert f"Event {event_id}, {event_type}" in told.out
+    assert "matched 1 subscription" in told.out
+    assert "DELIVERED   attempt 1, HTTP 200" in told.out
+
+
+@pytest.mark.usefixtures("platform")
+async def test_what_became_of_an_event_whose_callback_is_down_says_how_to_start_it(
+    platform_home: Path, tmp_path: Path
+) -> None:
+    port = free_ports().api("sse")
+    event_type = await apply_rover(platform_home, tmp_path, port=port, attempts=2)
+    event_id = await publish(platform_home, event_type, "1")
+    told = await meridian(platform_home, "event", event_id, "--wait", str(ARRIVAL_S_MAX))
+    assert (told.code, told.err) == (0, "")
+    assert "DELIVERING  attempt 1" in told.out
+    assert "FAILED      attempt 2" in told.out
+    assert f"meridian sink --port {port}" in told.out
+    assert f"meridian publish {event_type} --id {event_id}" in told.out
+
+
+@pytest.mark.usefixtures("platform")
+async def test_an_id_that_was_never_published_is_not_found(platform_home: Path) -> None:
+    told = await meridian(platform_home, "event", str(uuid.uuid4()))
+    assert told.code == 1
+    assert "No event with the id" in told.out
+
+
+async def test_a_sink_says_that_it_receives_once_it_does_and_names_a_taken_port(
+    tmp_path: Path,
+) -> None:
+    port = free_ports().api("sse")
+    sink = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "libs.cli", "sink", "--port", str(port)),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert sink.stdout is not None
+        line = await asyncio.wait_for(sink.stdout.readline(), COMMAND_S_MAX)
+        assert f"Receiving at http://127.0.0.1:{port}/" in line.decode()
+        async with httpx.AsyncClient(trust_env=False) as client:
+            answer = await client.post(f"http://127.0.0.1:{port}/any", json={"id": "1"})
+        assert answer.status_code == 200
+        second = await meridian(tmp_path, "sink", "--port", str(port))
+        assert (second.code, second.out) == (1, "")
+        assert f"meridian sink --port {port + 1}" in second.err
+    finally:
+        sink.terminate()
+        assert await asyncio.wait_for(sink.wait(), COMMAND_S_MAX) == 0
 
 
 async def test_a_ready_platform_says_so_of_every_part(

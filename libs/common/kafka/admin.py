@@ -33,7 +33,7 @@ async def create_topics(
 
 
 def _create(kafka: KafkaSettings, specs: list[TopicSpec], replication: int) -> list[str]:
-    admin = AdminClient(config.common(kafka, client_id="meridian-topics"))
+    admin = AdminClient(config.silent(kafka, client_id="meridian-topics"))
     topics = [
         NewTopic(spec.name, spec.partitions, replication, config=spec.config) for spec in specs
     ]
@@ -80,7 +80,7 @@ async def topic_ids(kafka: KafkaSettings, topics: Sequence[str]) -> dict[str, st
 
 
 def _describe(kafka: KafkaSettings, topics: list[str]) -> dict[str, Any]:
-    admin = AdminClient(config.common(kafka, client_id="meridian-topics"))
+    admin = AdminClient(config.silent(kafka, client_id="meridian-topics"))
     futures = admin.describe_topics(TopicCollection(topics), request_timeout=REQUEST_TIMEOUT_S)
     found = {}
     for name, future in futures.items():
@@ -99,7 +99,7 @@ class TopicEnds:
 
     def __init__(self, kafka: KafkaSettings, *, client_id: str) -> None:
         self._prefix = kafka.topic_prefix
-        self._admin = AdminClient(config.common(kafka, client_id=f"{client_id}-ends"))
+        self._admin = AdminClient(config.silent(kafka, client_id=f"{client_id}-ends"))
 
     async def of(self, topic: str, partition: int) -> int:
         """Where the next record will stand, uncommitted ones included; raises KafkaUnavailable.

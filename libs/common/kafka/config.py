@@ -6,7 +6,10 @@ more than half a millisecond; see docs/decisions/0003-kafka-clients.md.
 
 from typing import Any
 
+from confluent_kafka import KafkaError
+
 from libs.common import log
+from libs.common.kafka import client_log
 from libs.common.settings import KafkaSettings
 from libs.common.topics import RECORD_BYTES_MAX
 
@@ -15,29 +18,49 @@ logger = log.get(__name__)
 SESSION_TIMEOUT_MS = 6_000
 TRANSACTION_TIMEOUT_MS = 5_000
 
+UNREACHABLE = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
+"""Told again at every attempt to connect; librdkafka's log says it too, repetitions held back."""
 
-def _log_error(error: Any) -> None:
-    logger.warning("kafka.error", code=error.name(), detail=error.str())
+
+def _log_error(error: KafkaError) -> None:
+    level = logger.debug if error.code() in UNREACHABLE else logger.warning
+    level("kafka.error", code=error.name(), detail=error.str())
 
 
 def common(kafka: KafkaSettings, *, client_id: str) -> dict[str, Any]:
-    """What every client has."""
+    """A client that is polled all its life: it logs its errors with those of the process."""
+    return {
+        **silent(kafka, client_id=client_id),
+        "log_level": 3,
+        "logger": client_log.logger(),
+        "error_cb": _log_error,
+        **kafka.properties,
+    }
+
+
+def silent(kafka: KafkaSettings, *, client_id: str) -> dict[str, Any]:
+    """A client that is not always polled, such as an admin client: its calls raise what is wrong.
+
+    It logs nothing, since that would go to standard error, or pile up until the next poll.
+    """
     return {
         "bootstrap.servers": kafka.bootstrap_servers,
         "client.id": client_id,
         "socket.nagle.disable": True,
         "reconnect.backoff.ms": 50,
         "reconnect.backoff.max.ms": 1_000,
-        "log_level": 3,
-        "error_cb": _log_error,
+        "log_level": 0,
         **kafka.properties,
     }
 
 
 def producer(kafka: KafkaSettings, *, client_id: str, linger_ms: float = 0.5) -> dict[str, Any]:
-    """An idempotent producer whose records all replicas acknowledge."""
+    """An idempotent producer whose records all replicas acknowledge; to be polled."""
+    return {**common(kafka, client_id=client_id), **_durable(linger_ms)}
+
+
+def _durable(linger_ms: float) -> dict[str, Any]:
     return {
-        **common(kafka, client_id=client_id),
         "enable.idempotence": True,
         "acks": "all",
         "partitioner": "murmur2_random",
@@ -63,7 +86,8 @@ def gapless_producer(kafka: KafkaSettings, *, client_id: str) -> dict[str, Any]:
 def transactional_producer(kafka: KafkaSettings, *, transactional_id: str) -> dict[str, Any]:
     """A producer for `TransactionalWriter`."""
     return {
-        **producer(kafka, client_id=transactional_id, linger_ms=0),
+        **silent(kafka, client_id=transactional_id),
+        **_durable(linger_ms=0),
         "transactional.id": transactional_id,
         "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
         "message.timeout.ms": TRANSACTION_TIMEOUT_MS,

@@ -1,9 +1,9 @@
 """A member of a consumer group: one thread polls, batches and rebalances go to the event loop.
 
-The thread hands over one batch at a time and waits until the event loop has taken it, so what is
-buffered here is bounded by one batch. Whatever is asked of the consumer goes through a queue of
-commands to that thread: a call from another thread would wait for as long as the thread polls (seen
-with confluent-kafka 2.16, where pause, resume and commit hung beside a poll).
+The thread hands over one batch at a time, not before the event loop has taken the one before, so
+what is buffered here is bounded by two batches. Whatever is asked of the consumer goes through a
+queue of commands to that thread: a call from another thread would wait for as long as the thread
+polls (seen with confluent-kafka 2.16, where pause, resume and commit hung beside a poll).
 
 A rebalance waits in the thread until the service has done its part in the event loop; no record of
 the partitions concerned is handed over meanwhile.
@@ -93,6 +93,8 @@ class GroupConsumer:
         )
         self._commands: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._confirmed: dict[Partition, int] = {}
+        self._taken = threading.Event()
+        self._taken.set()
         self._thread = threading.Thread(target=self._run, name=f"kafka-{group}", daemon=True)
 
     @property
@@ -213,10 +215,10 @@ class GroupConsumer:
         records = [as_record(message) for message in messages if _is_record(message)]
         if not records:
             return
-        taken = threading.Event()
-        self._loop.call_soon_threadsafe(self._take, records, taken)
-        while not taken.wait(POLL_S) and not self._closing.is_set():
+        while not self._taken.wait(POLL_S) and not self._closing.is_set():
             pass
+        self._taken = threading.Event()
+        self._loop.call_soon_threadsafe(self._take, records, self._taken)
 
     def _take(self, records: list[ConsumedRecord], taken: threading.Event) -> None:
         try:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -52,6 +52,26 @@ An error that it raises ends the process by way of `watch`.
 _Report = tuple[AckCallback, KafkaError | None, Message]
 
 
+class RecordProducer(Protocol):
+    """Produces records and reports each once; `AckProducer` on Kafka."""
+
+    def produce(
+        self,
+        topic: str,
+        *,
+        key: bytes | None,
+        value: bytes | None,
+        on_ack: AckCallback,
+        headers: Headers = (),
+        timestamp_ms: int = 0,
+    ) -> None:
+        """Queues one record; `on_ack` follows. Raises Overloaded when the queue is full, TooLarge.
+
+        `timestamp_ms` 0 means now.
+        """
+        ...
+
+
 class ProducerFailed(PermanentError):
     """The producer cannot go on; the process has to start again."""
 
@@ -75,10 +95,14 @@ class AckProducer:
 
     Use as an async context manager inside the running loop: leaving it waits a bounded time for
     what is outstanding.
+
+    Acknowledgements are reported at once, or, where nobody waits for a single one, collected for
+    `report_interval_s`: that spares two threads a wake-up for every record.
     """
 
-    def __init__(self, properties: dict[str, Any]) -> None:
+    def __init__(self, properties: dict[str, Any], *, report_interval_s: float = 0.0) -> None:
         self._loop = asyncio.get_running_loop()
+        self._report_interval_s = report_interval_s
         self._reports: deque[_Report] = deque()
         self._handing_over = threading.Lock()
         self._closing = threading.Event()
@@ -202,6 +226,8 @@ class AckProducer:
             self._poll_once(POLL_S)
             if not self._reachable:
                 self._probe()
+            if self._report_interval_s:
+                self._closing.wait(self._report_interval_s)
 
     def _poll_once(self, timeout_s: float) -> None:
         try:
@@ -245,7 +271,7 @@ class AckProducer:
     def _on_error(self, error: KafkaError) -> None:
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self._reachable = False
-        # While no broker answers, `_probe` makes the client try to connect some forty times a second.
+        # While no broker answers, a probe makes the client try to connect 40 times a second.
         level = logger.debug if error.code() in _UNREACHABLE else logger.warning
         level("kafka.error", code=error.name(), detail=error.str())
 

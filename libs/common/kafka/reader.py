@@ -4,7 +4,7 @@ Blocking functions, each with a consumer of its own; call them in a thread.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -19,6 +19,7 @@ from libs.common.settings import KafkaSettings
 BATCH_MAX = 500
 POLL_S = 0.1
 IDLE_S_MAX = 20.0
+FROM_BEGINNING = OFFSET_BEGINNING
 
 
 def read_to_end(
@@ -29,13 +30,25 @@ def read_to_end(
     `topic` is without prefix. Waits for a transaction that another process left open to be ended by
     the broker. Raises KafkaUnavailable when nothing moves for 20 s.
     """
+    starts = dict.fromkeys(partitions, FROM_BEGINNING)
+    return list(scan_to_end(kafka, topic, starts, client_id=client_id))
+
+
+def scan_to_end(
+    kafka: KafkaSettings, topic: str, starts: Mapping[int, int], *, client_id: str
+) -> Iterator[ConsumedRecord]:
+    """As `read_to_end`, one record after the other, for topics that need not fit into memory.
+
+    `starts` has the offset of each partition at which to begin, FROM_BEGINNING for the first one
+    that the broker still has.
+    """
     name = kafka.topic_prefix + topic
-    admin = AdminClient(config.common(kafka, client_id=client_id))
-    ends = end_offsets(admin, name, list(partitions))
+    admin = AdminClient(config.silent(kafka, client_id=client_id))
+    ends = end_offsets(admin, name, list(starts))
     consumer = Consumer(config.reader(kafka, client_id=client_id))
     try:
-        consumer.assign([TopicPartition(name, number, OFFSET_BEGINNING) for number in ends])
-        return list(_until(consumer, ends))
+        consumer.assign([TopicPartition(name, number, starts[number]) for number in ends])
+        yield from _until(consumer, ends)
     finally:
         consumer.close()
 

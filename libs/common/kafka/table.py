@@ -126,7 +126,7 @@ class CompactedTable(Generic[V]):
             await asyncio.shield(asyncio.to_thread(thread.join))
 
     def _end_of(self, partition: int) -> int:
-        admin = AdminClient(config.common(self._kafka, client_id=self._client_id))
+        admin = AdminClient(config.silent(self._kafka, client_id=self._client_id))
         return end_offsets(admin, self._topic, [partition])[partition]
 
     def _read(self, loop: asyncio.AbstractEventLoop, failed: asyncio.Future[None]) -> None:
@@ -168,7 +168,7 @@ class CompactedTable(Generic[V]):
 
     def _wait_for_topic(self, consumer: Consumer) -> dict[int, int] | None:
         """End offsets (uncommitted records included) per partition; None when closed meanwhile."""
-        admin = AdminClient(config.common(self._kafka, client_id=self._client_id))
+        admin = AdminClient(config.silent(self._kafka, client_id=self._client_id))
         while not self._closing.is_set():
             try:
                 found = consumer.list_topics(self._topic, timeout=METADATA_S).topics[self._topic]

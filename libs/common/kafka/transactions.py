@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-from confluent_kafka import KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from libs.common.errors import FencedOut, TemporaryError
 from libs.common.kafka import config
@@ -76,8 +76,9 @@ class TransactionalWriter:
 
         With `first_offset` the records, all of one partition, have to stand at that offset and the
         ones after it; otherwise OffsetMoved is raised. Raises TransactionAborted when nothing was
-        written, FencedOut when another process has taken over the id or the partitions, or when it
-        is not known how the transaction ended.
+        written, also when the group has moved on without this member; FencedOut when another
+        process has taken over the transactional id or the member's name, or when it is not known
+        how the transaction ended.
         """
         transaction = _Transaction(list(records), dict(offsets or {}), group_metadata, first_offset)
         await self._run(self._commit, transaction)
@@ -172,5 +173,7 @@ class TransactionalWriter:
         cause = error.args[0]
         if cause.fatal():
             self._is_fenced = True
+            return FencedOut(cause.str())
+        if cause.code() == KafkaError.FENCED_INSTANCE_ID:
             return FencedOut(cause.str())
         return TransactionAborted(cause.str())

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from libs.common.errors import PlatformError, TooLarge
+from libs.common.errors import TooLarge
 from libs.common.topics import RECORD_BYTES_MAX
 
 
@@ -11,7 +11,7 @@ class MemoryEventLog:
 
     def __init__(self) -> None:
         self.records: list[tuple[str, bytes]] = []
-        self.failure: PlatformError | None = None
+        self.failure: Exception | None = None
         self.acknowledging = asyncio.Event()
         self.acknowledging.set()
         self.begun: asyncio.Queue[str] = asyncio.Queue()

@@ -10,6 +10,7 @@ import socket
 import ssl
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from types import TracebackType
 from typing import Self
 
@@ -25,6 +26,7 @@ from services.delivery.settings import DeliverySettings
 
 ANSWER_BYTES_MAX = 65_536
 DNS_TTL_S = 10
+ADDRESSES_REMEMBERED_MAX = 4_096
 KEEP_ALIVE_S = 25.0
 """Below the idle timeout of common proxies."""
 
@@ -61,6 +63,9 @@ class HttpCallbacks:
 
     def __init__(self, settings: DeliverySettings) -> None:
         self._settings = settings
+        self._refusal = lru_cache(ADDRESSES_REMEMBERED_MAX)(
+            lambda address: addresses.refusal(address, settings.allowed_callback_networks)
+        )
         connector = aiohttp.TCPConnector(
             limit=settings.connections_max,
             limit_per_host=0,
@@ -106,7 +111,7 @@ class HttpCallbacks:
     ) -> Answer:
         target = URL(url)
         if target.host is not None and addresses.is_ip_literal(target.host):
-            reason = addresses.refusal(target.host, self._settings.allowed_callback_networks)
+            reason = self._refusal(target.host)
             if reason is not None:
                 raise AddressRefused(reason)
         timeout = aiohttp.ClientTimeout(

@@ -1,7 +1,5 @@
 """A subscription's wishes over the platform's defaults. Pure."""
 
-from dataclasses import replace
-
 from libs.common.resources import Subscription
 from services.delivery.domain.outcome import Policy
 
@@ -11,9 +9,10 @@ def policy_of(subscription: Subscription, default: Policy) -> Policy:
     spec = subscription.spec
     wishes = spec.delivery
     own = spec.retryable_status_codes
-    return replace(
-        default,
+    return Policy(
         attempts_max=wishes.retry.attempts or default.attempts_max,
+        delay_s_min=default.delay_s_min,
+        delay_s_max=default.delay_s_max,
         timeout_s=wishes.timeout_seconds or default.timeout_s,
         retryable_statuses=default.retryable_statuses if own is None else frozenset(own),
         retries_server_errors=wishes.retry.on5xx,

@@ -209,9 +209,7 @@ class Courier:
                 headers=request.headers(job.event, job.head),
                 timeout_s=policy.timeout_s,
             )
-        metrics.callbacks.labels(
-            str(answer.status) if isinstance(answer, Answered) else "none"
-        ).inc()
+        metrics.callbacks_of(str(answer.status) if isinstance(answer, Answered) else "none").inc()
         return answer
 
     def _carry_out(
@@ -259,7 +257,7 @@ class Courier:
     ) -> None:
         """Records a final status; the event is settled once that is stored."""
         owned.unstored += 1
-        metrics.settled.labels(status).inc()
+        metrics.settled_of(status).inc()
         if reason is not None:
             logger.info(
                 "event.not_delivered",

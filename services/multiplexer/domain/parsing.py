@@ -1,11 +1,10 @@
 """A record of `published` as an event, or the reason why no code can read it. Pure."""
 
-import uuid
 from dataclasses import dataclass
 
 import msgspec
 
-from libs.common import clock
+from libs.common import clock, ids
 from libs.common.records import EventHead, PublishedEvent, decoder, head_decoder
 
 _decoder = decoder(PublishedEvent)
@@ -32,7 +31,7 @@ def parse(value: bytes | None) -> Readable | Poison:
         return Poison("the record has no value")
     try:
         event = _decoder.decode(value)
-        uuid.UUID(event.uuid)
+        ids.uuid_bytes(event.uuid)
         clock.from_text(event.published_at)
         return Readable(event, head_decoder.decode(event.event))
     except (msgspec.MsgspecError, ValueError) as error:

@@ -1,14 +1,18 @@
-"""The application: one hot route and its alias inside FastAPI, which brings the description.
+"""The application: one hot route and its alias beside FastAPI, which brings the description.
 
-Around everything stands `Traced`: it reads the headers once, for everybody, and puts the trace of
-the request on each response, those of the framework included.
+A POST to the route goes straight to its endpoint: FastAPI's middleware and router would cost as
+much as all that the endpoint does. Everything else, other methods of the route included, is
+FastAPI's. Around everything stands `Traced`: it reads the headers once, for everybody, and puts the
+trace of the request on each response, those of the framework included.
 """
 
+import re
 import secrets
 from collections.abc import MutableMapping
-from typing import Any
+from typing import Any, Final
 
 from fastapi import FastAPI
+from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -16,13 +20,33 @@ from libs.common import trace, web
 from services.producer.api.endpoint import PublishEndpoint
 from services.producer.api.openapi import document
 
-PATHS = ("/v1/{environment}/events", "/horizon/events/v1")
+PATHS: Final = ("/v1/{environment}/events", "/horizon/events/v1")
+_HOT_PATH: Final = re.compile(r"(?:/v1/(?P<environment>[^/]+)/events|/horizon/events/v1)/?")
+"""The same paths, and with a slash at their ends."""
 
 
 class _PublishApp(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """The hand-written description: the routes are plain ones that FastAPI knows nothing of."""
         return document()
+
+
+class Shortcut:
+    """Hands a POST to one of the paths to the endpoint, all else to the framework."""
+
+    def __init__(self, endpoint: PublishEndpoint, framework: ASGIApp) -> None:
+        self._endpoint = endpoint
+        self._framework = framework
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sets `scope["path_params"]` as the framework's router does."""
+        is_post = scope["type"] == "http" and scope["method"] == "POST"
+        match = _HOT_PATH.fullmatch(scope["path"]) if is_post else None
+        if match is None:
+            await self._framework(scope, receive, send)
+        else:
+            scope["path_params"] = match.groupdict()
+            await self._endpoint(scope, receive, send)
 
 
 class Traced:
@@ -66,4 +90,5 @@ def build(endpoint: PublishEndpoint) -> ASGIApp:
         for variant in (path, f"{path}/"):
             route = Route(variant, endpoint, methods=["POST", "HEAD"], include_in_schema=False)
             app.router.routes.append(route)
-    return Traced(app)
+    shortcut = Shortcut(endpoint, app)
+    return Traced(ServerErrorMiddleware(shortcut, handler=web.answer_unexpected))

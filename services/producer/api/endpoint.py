@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
-from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from libs.common import problem, web
@@ -27,6 +26,8 @@ from services.producer.service import Acceptance, Admission, Caller, Publisher, 
 ENVIRONMENT: Final = re.compile(r"[a-z0-9-]{1,63}")
 DISCARDED_BYTES_MAX: Final = 67_108_864
 """A longer body that nobody reads is not waited for: the connection ends with the answer."""
+
+_NOT_ANNOUNCED: Final = ("",)
 
 NotReadyReason = Callable[[], str | None]
 """None while the service takes events, else why it does not."""
@@ -91,20 +92,23 @@ class PublishEndpoint:
         try:
             authorization = content.single(scope["meridian"][0], "authorization")
             caller = await self._publisher.identify(authorization, environment=environment)
-            return await self._published(caller, Request(scope, receive), passage)
+            return await self._published(caller, scope, receive, passage)
         finally:
             self._admission.leave(passage.reserved)
 
-    async def _published(self, caller: Caller, request: Request, passage: _Passage) -> Acceptance:
+    async def _published(
+        self, caller: Caller, scope: Scope, receive: Receive, passage: _Passage
+    ) -> Acceptance:
         headers: Headers
         trace: TraceContext
-        headers, trace = request.scope["meridian"]
+        headers, trace = scope["meridian"]
         mode = content.mode_of(headers)
         size = min(_announced_bytes(headers), self._limits.body_bytes_max)
         self._admission.reserve(size)
         passage.reserved = size
-        body = await web.read_body(
-            request,
+        body = await web.receive_body(
+            receive,
+            announced=headers.get("content-length", _NOT_ANNOUNCED)[0],
             bytes_max=self._limits.body_bytes_max,
             timeout_s=self._limits.body_timeout_s,
         )

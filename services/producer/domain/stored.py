@@ -17,8 +17,7 @@ START_TIME_FIELD: Final = "system-horizon-event-startTime"
 DETAIL_VIOLATIONS_MAX: Final = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registration:
+class Registration(msgspec.Struct, frozen=True, kw_only=True):
     """What the platform's resources said of one event type, at one of their offsets."""
 
     resources_offset: int
@@ -27,8 +26,7 @@ class Registration:
     publishers: Set[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
+class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """How and when the event came in; `received_at` is ISO-8601 UTC."""
 
     uuid: str

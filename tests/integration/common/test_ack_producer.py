@@ -66,6 +66,17 @@ async def test_each_record_is_reported_once_in_the_event_loop(
     assert producer.queued == 0
 
 
+async def test_after_a_flush_everything_acknowledged_has_been_reported(
+    producer: AckProducer, kafka_settings: KafkaSettings
+) -> None:
+    name = kafka_settings.topic_prefix + await new_topic(kafka_settings)
+    reports: list[Stored | PlatformError] = []
+    for number in range(1, 41):
+        producer.produce(name, key=None, value=b"v", on_ack=reports.append)
+        assert await producer.flush(WAIT_S)
+        assert len(reports) == number
+
+
 async def test_leaving_waits_for_what_is_outstanding(kafka_settings: KafkaSettings) -> None:
     name = kafka_settings.topic_prefix + await new_topic(kafka_settings)
     properties = config.producer(kafka_settings, client_id="test", linger_ms=200)

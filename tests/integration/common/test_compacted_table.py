@@ -55,6 +55,13 @@ async def within(awaited: Awaitable[None]) -> None:
         await awaited
 
 
+async def position_becomes(table: CompactedTable[object], position: int) -> None:
+    """A transaction's marker may follow a moment after its end was acknowledged."""
+    async with asyncio.timeout(WAIT_S):
+        while table.position != position:
+            await table.moved()
+
+
 async def rows_become(table: CompactedTable[object], rows: dict[str, object]) -> None:
     async with asyncio.timeout(WAIT_S):
         while dict(table.rows) != rows:
@@ -110,7 +117,7 @@ async def test_committed_transactions_are_read_up_to_their_last_marker(
     await write_in_transaction(kafka_settings, topic, [("a", b"1"), ("b", b"2")], end="commit")
     async with following(kafka_settings, topic) as table:
         assert dict(table.rows) == {"a": 1, "b": 2}
-        assert table.position == 3
+        await position_becomes(table, 3)
         await within(table.reached(3))
 
 
@@ -119,9 +126,9 @@ async def test_an_aborted_tail_is_passed_over(kafka_settings: KafkaSettings) -> 
     await write(kafka_settings, topic, [("a", b"1")])
     await write_in_transaction(kafka_settings, topic, [("a", b"9"), ("b", b"9")], end="abort")
     async with following(kafka_settings, topic) as table:
-        assert dict(table.rows) == {"a": 1}
-        assert table.position == 4
+        await position_becomes(table, 4)
         await within(table.reached(4))
+        assert dict(table.rows) == {"a": 1}
 
 
 async def test_a_transaction_that_nobody_ends_is_waited_for_until_the_broker_aborts_it(
@@ -210,17 +217,6 @@ async def test_a_change_that_nobody_could_take_over_ends_the_table(
         await within(table.follow())
 
 
-async def test_a_topic_that_vanishes_ends_the_table(kafka_settings: KafkaSettings) -> None:
-    topic = await new_topic(kafka_settings)
-    await write(kafka_settings, topic, [("a", b"1")])
-    table = CompactedTable(kafka_settings, topic, decode=decode, client_id="test")
-    following = asyncio.ensure_future(table.follow())
-    await within(table.caught_up())
-    await admin_delete(kafka_settings, topic)
-    with pytest.raises(TableFailed, match=topic):
-        await within(following)
-
-
 async def test_a_cancelled_table_leaves_no_thread(kafka_settings: KafkaSettings) -> None:
     topic = await new_topic(kafka_settings)
     async with following(kafka_settings, topic):
@@ -228,11 +224,3 @@ async def test_a_cancelled_table_leaves_no_thread(kafka_settings: KafkaSettings)
     await eventually(
         lambda: f"test-{topic}" not in {thread.name for thread in threading.enumerate()}
     )
-
-
-async def admin_delete(kafka: KafkaSettings, topic: str) -> None:
-    from confluent_kafka.admin import AdminClient
-
-    client = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    (deleted,) = client.delete_topics([kafka.topic_prefix + topic]).values()
-    await asyncio.to_thread(deleted.result)

@@ -21,6 +21,19 @@ def test_a_problem_is_shown_with_every_fault_and_its_place() -> None:
     assert said == ("Invalid resource (HTTP 400)\n  Nothing was applied.\n  /spec/team: is missing")
 
 
+def test_a_detail_that_repeats_the_faults_is_not_said_twice() -> None:
+    body = {
+        "title": "Invalid event",
+        "detail": "/id has to be a UUID; /source is missing.",
+        "errors": [
+            {"pointer": "/id", "detail": "has to be a UUID"},
+            {"pointer": "/source", "detail": "is missing"},
+        ],
+    }
+    said = output.problem(400, json.dumps(body).encode())
+    assert said == "Invalid event (HTTP 400)\n  /id: has to be a UUID\n  /source: is missing"
+
+
 def test_an_answer_that_is_no_problem_document_is_shown_shortened() -> None:
     said = output.problem(502, b"<html>" + b"x" * 5_000)
     assert said.startswith("HTTP 502 <html>")
@@ -54,6 +67,18 @@ def test_applying_names_the_subscription_and_where_it_delivers() -> None:
     ]
 
 
+def test_applying_passes_on_what_the_platform_has_to_say_about_it() -> None:
+    lines = output.applied(
+        {
+            "name": "billing",
+            "environment": "integration",
+            "clientId": "eni--quickstart--billing",
+            "notices": ["Nobody exposes a.b.v1 in integration yet."],
+        }
+    )
+    assert lines[-1] == "  Note: Nobody exposes a.b.v1 in integration yet."
+
+
 def test_an_envelope_is_complete() -> None:
     event = envelope.event("a.b.v1", {"n": 1}, event_id="1", source="test", now=NOW)
     assert event == {
@@ -76,3 +101,9 @@ def test_percentiles_are_values_that_occurred() -> None:
     values = [float(value) for value in range(1, 101)]
     assert (demo.percentile(values, 50), demo.percentile(values, 95)) == (50.0, 95.0)
     assert demo.percentile([7.0], 95) == 7.0
+
+
+def test_a_busy_machine_is_named_beside_the_times() -> None:
+    assert demo.busy(load=1.9, cores=2) == []
+    (line,) = demo.busy(load=4.24, cores=2)
+    assert "load 4.2 on 2 cores" in line

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from libs.common.records import Source
@@ -47,6 +47,7 @@ def partitions(draw: st.DrawFn) -> tuple[dict[str, list[Position]], list[Written
     return streams, output
 
 
+@settings(max_examples=50)
 @given(partitions())
 def test_every_record_is_accepted_once_and_in_order(
     made: tuple[dict[str, list[Position]], list[Written]],
@@ -58,6 +59,7 @@ def test_every_record_is_accepted_once_and_in_order(
         assert [position for name, position in accepted if name == key] == stream
 
 
+@settings(max_examples=50)
 @given(partitions(), st.lists(st.integers(0, 200), max_size=4))
 def test_a_reader_that_goes_on_from_its_saved_state_sees_nothing_twice(
     made: tuple[dict[str, list[Position]], list[Written]], stops: list[int]
@@ -73,6 +75,7 @@ def test_a_reader_that_goes_on_from_its_saved_state_sees_nothing_twice(
     assert sorted(accepted) == sorted((k, p) for k, stream in streams.items() for p in stream)
 
 
+@settings(max_examples=50)
 @given(partitions(), st.integers(0, 200), st.integers(0, 200))
 def test_state_at_an_offset_and_reading_on_from_there_repeat_the_same_decisions(
     made: tuple[dict[str, list[Position]], list[Written]], saved_at: int, crashed_at: int

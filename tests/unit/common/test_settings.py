@@ -59,7 +59,7 @@ def test_variables_are_read_nested_ones_by_two_underscores(environ: pytest.Monke
 
 
 def test_lists_are_separated_by_commas(environ: pytest.MonkeyPatch) -> None:
-    environ.setenv(PREFIX + "NAMES", "a, b,,c,")
+    environ.setenv(PREFIX + "NAMES", "a, b,, c , ,")
     environ.setenv(PREFIX + "NETWORKS", "127.0.0.0/8, ::1/128")
     environ.setenv(PREFIX + "AUTH__TRUSTED_ISSUERS", "http://a/realms/*, http://b")
     found = load(ProbeSettings)
@@ -109,4 +109,4 @@ def test_what_is_no_network_is_refused(environ: pytest.MonkeyPatch, text: str) -
 
 def test_settings_cannot_be_changed_afterwards() -> None:
     with pytest.raises(ValueError, match="frozen"):
-        load(ProbeSettings).instance = "other"
+        load(ProbeSettings).instance = "other"  # type: ignore[misc]

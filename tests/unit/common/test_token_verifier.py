@@ -5,9 +5,9 @@ import base64
 import hashlib
 import hmac
 import json
-import time
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from datetime import datetime, tzinfo
+from typing import Any, Self
 
 import httpx
 import jwt
@@ -22,9 +22,21 @@ from libs.common.settings import AuthSettings
 
 HOST = "http://issuer.test/auth/realms"
 ISSUER = f"{HOST}/integration"
-NOW_S = float(int(time.time()))
-"""The present: the library that checks `exp` asks the system."""
+NOW_S = 1_795_168_800.0
 KEYS = {name: rsa.generate_private_key(public_exponent=65_537, key_size=2_048) for name in "ab"}
+
+
+class StoppedClock(datetime):
+    """What the library that checks `exp` takes for the system's clock."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Self:
+        return cls.fromtimestamp(NOW_S, tz)
+
+
+@pytest.fixture(autouse=True)
+def _stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jwt.api_jwt.datetime", StoppedClock)
 
 
 class Issuer:
@@ -273,9 +285,10 @@ async def test_keys_are_fetched_once_for_many_tokens_at_once(subject: Subject) -
 async def test_old_keys_are_used_while_new_ones_are_on_their_way(subject: Subject) -> None:
     await subject.client_of(token())
     subject.now_s += 301
+    asking = asyncio.Event()
+    subject.issuer.on_asked = asking.set
     fetching = asyncio.ensure_future(subject.client_of(token(clientId="x", exp=NOW_S + 900)))
-    while len(subject.issuer.asked) == 2:
-        await asyncio.sleep(0)
+    await asking.wait()
     assert await subject.client_of(token(clientId="y", exp=NOW_S + 900)) == "y"
     assert not fetching.done()
     assert await fetching == "x"

@@ -157,7 +157,7 @@ class Rig:
 
     async def committed(self, offset: int) -> None:
         while not self.progress.written or self.progress.last.committed != offset:
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0)
 
 
 def consumed(offset: int, *, source_offset: int | None = None) -> ConsumedRecord:
@@ -191,7 +191,8 @@ async def test_the_offset_is_written_only_after_the_final_status_is_stored() -> 
         rig.callbacks.answer()
         while not rig.producer.queued:
             await asyncio.sleep(0)
-        await asyncio.sleep(0.03)
+        while not rig.progress.written:
+            await asyncio.sleep(0)
         assert all(one[PARTITION].committed == 0 for one in rig.progress.written)
         assert await rig.stored(1) == [("e0", "DELIVERED", 1)]
         await rig.committed(1)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import httpx
 import pytest
+from starlette.types import ASGIApp
 
 from libs.common.auth import Identity
 from libs.common.clock import utc_now
@@ -56,6 +57,7 @@ class Setup:
     log: MemoryEventLog
     admission: Admission
     client: httpx.AsyncClient
+    app: ASGIApp
     not_ready: str | None = None
 
 
@@ -82,9 +84,10 @@ async def setup() -> AsyncIterator[Setup]:
         not_ready=lambda: found.not_ready,
         clock=utc_now,
     )
-    transport = httpx.ASGITransport(app=api.build(endpoint))
+    app = api.build(endpoint)
+    transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://producer.test") as client:
-        found = Setup(log, admission, client)
+        found = Setup(log, admission, client, app)
         yield found
 
 
@@ -184,3 +187,40 @@ async def test_a_caller_without_token_does_not_make_us_read(setup: Setup) -> Non
     headers = {"content-type": "application/json"}
     answer = await setup.client.post(PATH, content=forbidden(), headers=headers)
     assert answer.status_code == 401
+
+
+async def test_what_nobody_expected_is_a_problem_that_tells_nothing_of_its_inside(
+    setup: Setup,
+) -> None:
+    transport = httpx.ASGITransport(app=setup.app, raise_app_exceptions=False)
+    setup.log.failure = RuntimeError("secret detail")
+    async with httpx.AsyncClient(transport=transport, base_url="http://producer.test") as client:
+        answer = await client.post(PATH, content=BODY, headers=HEADERS)
+    assert (answer.status_code, slug(answer)) == (500, "internal")
+    assert "secret" not in answer.text
+    assert answer.headers["x-b3-traceid"]
+    assert setup.admission.requests == setup.admission.bytes == 0
+
+
+@pytest.mark.parametrize("path", [PATH, f"{PATH}/", "/horizon/events/v1", "/horizon/events/v1/"])
+async def test_every_publish_path_takes_events_with_and_without_a_slash(
+    setup: Setup, path: str
+) -> None:
+    answer = await setup.client.post(path, content=BODY, headers=HEADERS)
+    assert answer.status_code == 201
+    assert len(setup.log.records) == 1
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/integration/events/more", "/v1//events", "/v1/a/b/events", "/horizon/events"]
+)
+async def test_a_path_that_only_resembles_one_takes_nothing(setup: Setup, path: str) -> None:
+    answer = await setup.client.post(path, content=BODY, headers=HEADERS)
+    assert (answer.status_code, slug(answer)) == (404, "not-found")
+    assert setup.log.records == []
+
+
+async def test_other_methods_are_told_what_the_path_takes(setup: Setup) -> None:
+    answer = await setup.client.put(PATH, content=BODY, headers=HEADERS)
+    assert answer.status_code == 405
+    assert set(answer.headers["allow"].split(", ")) == {"HEAD", "POST"}
