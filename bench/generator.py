@@ -37,7 +37,7 @@ class Connection(asyncio.Protocol):
         """Begins."""
         self._transport = cast("asyncio.WriteTransport", transport)
 
-    def connection_lost(self, _: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's name
         """The request under way stays without an answer."""
         self._course.lost(self)
 

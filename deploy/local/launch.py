@@ -136,6 +136,6 @@ def _collect(folder: Path) -> None:
 
 def _clean_up(folder: Path) -> list[str]:
     if not folder.is_dir():
-        raise NotRunning(f"There is no platform in {folder}.")
+        raise NotRunning(f"There is no platform in {folder}: name its home with --home.")
     with home.owned(folder):
         return home.stop_orphans(folder)

@@ -95,8 +95,9 @@ class Platform:
         )
         if answer.status_code == 404:
             raise CommandFailed(
-                f"Nobody exposes {event_type} in {environment}: apply a Rover file that does, or "
-                "say with --as which client publishes."
+                f"Nobody exposes {event_type} in {environment}: check how it is spelt, apply a Rover "
+                f"file that exposes it ('{self.command('apply', '-f', 'FILE')}'), or say with --as "
+                "which client publishes."
             )
         if not answer.is_success:
             raise CommandFailed(output.problem(answer.status_code, answer.content))

@@ -145,6 +145,6 @@ def _listening(port: int) -> socket.socket:
     except http_server.PortTaken as error:
         other = invocation.command("sink", "--port", str(port + 1 if port < 65_535 else port - 1))
         raise CommandFailed(
-            f"{error}. Stop what listens there, or take another port ('{other}') and name it as "
-            "callback in the Rover file."
+            f"Port {port} is taken or not permitted: stop what listens there, or take another port "
+            f"('{other}') and name it as callback in the Rover file."
         ) from error

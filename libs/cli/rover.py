@@ -38,7 +38,10 @@ def files(path: Path) -> list[Path]:
     if path.is_dir():
         return sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
     if not path.is_file():
-        raise CommandFailed(f"There is no file {path}.")
+        raise CommandFailed(
+            f"There is no file {path}: name a Rover file, such as examples/quickstart.yaml, or a "
+            "folder of them."
+        )
     return [path]
 
 

@@ -6,13 +6,20 @@ Blocking functions, each with a consumer of its own; call them in a thread.
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient
 
 from libs.common.errors import KafkaUnavailable
 from libs.common.kafka import config
 from libs.common.kafka.consumer import as_record
-from libs.common.kafka.table import end_offsets
+from libs.common.kafka.table import METADATA_S, end_offsets
 from libs.common.partitions import ConsumedRecord, Partition
 from libs.common.settings import KafkaSettings
 
@@ -47,10 +54,19 @@ def scan_to_end(
     ends = end_offsets(admin, name, list(starts))
     consumer = Consumer(config.reader(kafka, client_id=client_id))
     try:
+        _find_leaders(consumer, name)
         consumer.assign([TopicPartition(name, number, starts[number]) for number in ends])
         yield from _until(consumer, ends)
     finally:
         consumer.close()
+
+
+def _find_leaders(consumer: Consumer, topic: str) -> None:
+    """Asks for the topic's leaders: without them a client waits 0.5 s before it finds a start."""
+    try:
+        consumer.list_topics(topic, timeout=METADATA_S)
+    except KafkaException as error:
+        raise KafkaUnavailable(f"leaders of {topic}: {error.args[0].str()}") from error
 
 
 def read_offsets(

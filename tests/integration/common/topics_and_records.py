@@ -33,7 +33,7 @@ async def write(
     kafka: KafkaSettings, topic: str, pairs: Sequence[Pair], *, partition: int = 0
 ) -> None:
     """Writes records one after the other, and waits until Kafka has them."""
-    producer = Producer(config.producer(kafka, client_id="test-writer"))
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 0})
     _produce(producer, kafka.topic_prefix + topic, pairs, partition)
     assert await asyncio.to_thread(producer.flush, WAIT_S) == 0
 

@@ -14,6 +14,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from jwt.algorithms import RSAAlgorithm
 
 from libs.common.auth import TokenVerifier
 from libs.common.auth.verifier import ISSUERS_MAX, REFRESH_S_MIN, RETRY_S_MIN, TOKEN_BYTES_MAX
@@ -66,7 +67,7 @@ class Issuer:
 
 
 def jwk(name: str) -> dict[str, Any]:
-    public = jwt.algorithms.RSAAlgorithm.to_jwk(KEYS[name].public_key(), as_dict=True)
+    public = RSAAlgorithm.to_jwk(KEYS[name].public_key(), as_dict=True)
     return {**public, "kid": name, "alg": "RS256"}
 
 
