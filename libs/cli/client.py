@@ -95,7 +95,7 @@ class Platform:
         )
         if answer.status_code == 404:
             raise CommandFailed(
-                f"Nobody exposes {event_type} in {environment}: check how it is spelt, apply a Rover "
+                f"Nobody exposes {event_type} in {environment}: check its spelling, apply a Rover "
                 f"file that exposes it ('{self.command('apply', '-f', 'FILE')}'), or say with --as "
                 "which client publishes."
             )
