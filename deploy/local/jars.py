@@ -21,7 +21,6 @@ from deploy.local.java import Java
 
 MIRROR_VARIABLE: Final = "MERIDIAN_JAR_MIRROR"
 TRUST_STORE_VARIABLE: Final = "MERIDIAN_JAVA_TRUST_STORE"
-MIRROR_DEFAULT: Final = "https://repo1.maven.org/maven2"
 SYSTEM_TRUST_STORE: Final = Path("/etc/ssl/certs/java/cacerts")
 """Where Debian keeps the machine's certificates for every Java but a packaged one."""
 LOCK: Final = paths.HERE / "jars.lock"
@@ -77,11 +76,11 @@ def ivy_command(inputs: Inputs) -> list[str]:
             f"Ivy is missing in {inputs.site_packages}: remove the folder .venv and run "
             "'make setup'."
         )
-    mirror = environ.get(MIRROR_VARIABLE) or MIRROR_DEFAULT
+    mirror = environ.get(MIRROR_VARIABLE, "").rstrip("/")
     trust_store = environ.get(TRUST_STORE_VARIABLE) or packaged_trust_store(inputs)
     return [
         str(inputs.java.executable),
-        f"-Dmeridian.jar.mirror={mirror.rstrip('/')}/",
+        *(["-Dmeridian.jar.resolver=mirror", f"-Dmeridian.jar.mirror={mirror}"] if mirror else []),
         *([f"-Djavax.net.ssl.trustStore={trust_store}"] if trust_store else []),
         *proxy_options(environ),
         *("-cp", str(ivy_jars[0]), "org.apache.ivy.Main"),

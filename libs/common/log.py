@@ -41,7 +41,8 @@ def configure(*, service: str, instance: str, level: str) -> None:
         )
     )
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    for chatty in ("httpx", "uvicorn.error"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
 def get(name: str) -> structlog.stdlib.BoundLogger:

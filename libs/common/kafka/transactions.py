@@ -12,10 +12,13 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from libs.common import log
 from libs.common.errors import FencedOut, TemporaryError
 from libs.common.kafka import config
 from libs.common.partitions import Partition
 from libs.common.settings import KafkaSettings
+
+logger = log.get(__name__)
 
 START_S = 30.0
 COMMIT_S = 10.0
@@ -54,6 +57,7 @@ class TransactionalWriter:
 
     def __init__(self, kafka: KafkaSettings, *, transactional_id: str) -> None:
         self._prefix = kafka.topic_prefix
+        self._servers = kafka.bootstrap_servers
         self._producer = Producer(
             config.transactional_producer(kafka, transactional_id=self._prefix + transactional_id)
         )
@@ -61,7 +65,11 @@ class TransactionalWriter:
         self._is_fenced = False
 
     async def start(self) -> None:
-        """Ends what a former owner of the id left open. Raises TransactionAborted, FencedOut."""
+        """Ends what a former owner of the id left open; waits for Kafka for at most 30 s.
+
+        Raises TransactionAborted, FencedOut.
+        """
+        logger.info("transactions.starting", bootstrap_servers=self._servers)
         await self._run(self._start)
 
     async def commit(

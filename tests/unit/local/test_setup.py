@@ -87,13 +87,14 @@ def test_jars_come_from_the_mirror_and_trust_store_of_the_environment(tmp_path: 
             MERIDIAN_JAVA_TRUST_STORE="/etc/trust",
         )
     )
-    assert "-Dmeridian.jar.mirror=https://mirror.example/maven/" in command
+    assert "-Dmeridian.jar.mirror=https://mirror.example/maven" in command
+    assert "-Dmeridian.jar.resolver=mirror" in command
     assert "-Djavax.net.ssl.trustStore=/etc/trust" in command
 
 
 def test_jars_come_from_maven_central_otherwise(tmp_path: Path) -> None:
     command = jars.ivy_command(inputs(tmp_path))
-    assert f"-Dmeridian.jar.mirror={jars.MIRROR_DEFAULT}/" in command
+    assert not any("meridian.jar" in option for option in command)
     assert not any("trustStore" in option for option in command)
 
 
