@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from libs.common import clock, log, topics
+from libs.common import clock, dead_letters, log, topics
 from libs.common.errors import Overloaded
 from libs.common.kafka.consumer import CommitRefused
 from libs.common.partitions import CommittedOffset, ConsumedRecord, Partition
@@ -247,7 +247,7 @@ class Multiplexer:
             reason=UNREADABLE,
         )
         headers = [
-            *dead_letter_headers(state.partition, record.offset, UNREADABLE),
+            *dead_letters.headers(state.partition, record.offset, reason=UNREADABLE),
             ("detail", poison.reason.encode()),
         ]
         state.pipeline.begin(in_flight)
@@ -264,8 +264,8 @@ class Multiplexer:
     ) -> None:
         if output.reason is not None:
             metrics.dead_letters.labels(output.reason).inc()
-            headers = headers or dead_letter_headers(
-                state.partition, in_flight.offset, output.reason
+            headers = headers or dead_letters.headers(
+                state.partition, in_flight.offset, reason=output.reason
             )
             timestamp_ms = 0
         self._queue(
@@ -351,13 +351,3 @@ class Multiplexer:
             leader_epoch=record.leader_epoch,
             offset=record.offset,
         )
-
-
-def dead_letter_headers(partition: Partition, offset: int, reason: str) -> list[tuple[str, bytes]]:
-    """Where a dead letter came from and why it is one."""
-    return [
-        ("reason", reason.encode()),
-        ("topic", partition.topic.encode()),
-        ("partition", str(partition.number).encode()),
-        ("offset", str(offset).encode()),
-    ]

@@ -3,14 +3,14 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from libs.common.errors import KafkaUnavailable, PermanentError
 from libs.common.kafka import config
-from libs.common.kafka.table import end_offsets
+from libs.common.kafka.table import LATEST, end_offsets
 from libs.common.settings import KafkaSettings
 from libs.common.topics import TopicSpec
 
@@ -61,8 +61,7 @@ def _wait_for_leaders(admin: AdminClient, specs: list[TopicSpec]) -> None:
 
 
 def _without_leader(admin: AdminClient, places: set[TopicPartition]) -> set[TopicPartition]:
-    latest = cast("OffsetSpec", OffsetSpec.latest())
-    asked = dict.fromkeys(places, latest)
+    asked = dict.fromkeys(places, LATEST)
     futures = admin.list_offsets(asked, request_timeout=REQUEST_TIMEOUT_S) if asked else {}
     return {place for place, future in futures.items() if future.exception() is not None}
 

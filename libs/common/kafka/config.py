@@ -22,7 +22,8 @@ UNREACHABLE = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
 """Told again at every attempt to connect; librdkafka's log says it too, repetitions held back."""
 
 
-def _log_error(error: KafkaError) -> None:
+def log_error(error: KafkaError) -> None:
+    """Logs an error that a client tells of; one of connecting only for debugging."""
     level = logger.debug if error.code() in UNREACHABLE else logger.warning
     level("kafka.error", code=error.name(), detail=error.str())
 
@@ -33,7 +34,7 @@ def common(kafka: KafkaSettings, *, client_id: str) -> dict[str, Any]:
         **silent(kafka, client_id=client_id),
         "log_level": 3,
         "logger": client_log.logger(),
-        "error_cb": _log_error,
+        "error_cb": log_error,
         **kafka.properties,
     }
 

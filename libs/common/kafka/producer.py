@@ -23,14 +23,13 @@ from libs.common.errors import (
     PlatformError,
     TooLarge,
 )
+from libs.common.kafka import config
 
 logger = log.get(__name__)
 
 POLL_S = 0.1
 PROBE_S = 1.0
 FLUSH_S = 5.0
-
-_UNREACHABLE = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
 
 Headers = Sequence[tuple[str, bytes]]
 
@@ -271,9 +270,7 @@ class AckProducer:
     def _on_error(self, error: KafkaError) -> None:
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self._reachable = False
-        # While no broker answers, a probe makes the client try to connect 40 times a second.
-        level = logger.debug if error.code() in _UNREACHABLE else logger.warning
-        level("kafka.error", code=error.name(), detail=error.str())
+        config.log_error(error)
 
     def _fail(self, detail: str) -> None:
         if not self._failed.done():

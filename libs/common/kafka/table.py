@@ -37,6 +37,7 @@ OnChange = Callable[[str, V | None], None]
 
 BATCH_MAX = 500
 POLL_S = 0.1
+LATEST = cast("OffsetSpec", OffsetSpec.latest())
 METADATA_S = 5.0
 
 _PASSING = (KafkaError._PARTITION_EOF, KafkaError._TRANSPORT)
@@ -236,8 +237,7 @@ def _check(batch: list[Message]) -> None:
 
 def end_offsets(admin: AdminClient, topic: str, partitions: list[int]) -> dict[int, int]:
     """The offset after the last record, uncommitted ones included; raises KafkaUnavailable."""
-    latest = cast("OffsetSpec", OffsetSpec.latest())
-    wanted = {TopicPartition(topic, p): latest for p in partitions}
+    wanted = {TopicPartition(topic, p): LATEST for p in partitions}
     futures = admin.list_offsets(
         wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=METADATA_S
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from libs.common import topics
+from libs.common import dead_letters, topics
 from libs.common.errors import PlatformError
 from libs.common.kafka import reader
 from libs.common.kafka.producer import ProducerFailed, RecordProducer, Stored
@@ -46,12 +46,7 @@ class KafkaStatusLog:
             key=record.key,
             value=record.value,
             on_ack=partial(_stored, on_stored),
-            headers=[
-                ("reason", reason.encode()),
-                ("topic", record.partition.topic.encode()),
-                ("partition", str(record.partition.number).encode()),
-                ("offset", str(record.offset).encode()),
-            ],
+            headers=dead_letters.headers(record.partition, record.offset, reason=reason),
         )
 
 
