@@ -77,8 +77,28 @@ class UnknownEventType(Forbidden):
         )
 
 
+class NotTheSubscriber(Forbidden):
+    """The subscription belongs to another client."""
+
+    def __init__(self, *, client_id: str, subscription_id: str) -> None:
+        super().__init__(
+            f"Subscription {subscription_id} does not belong to client {client_id}. Use a token of "
+            "the client that subscribed."
+        )
+
+
 class NotFound(ClientError):
     """What the request names does not exist."""
+
+
+class UnknownSubscription(NotFound):
+    """There is no such subscription in this environment."""
+
+    def __init__(self, *, subscription_id: str, environment: str) -> None:
+        super().__init__(
+            f"There is no subscription {subscription_id} in {environment}. Apply a Rover file that "
+            "subscribes; the answer names the stream's path."
+        )
 
 
 class UnreadableBody(ClientError):
@@ -121,6 +141,20 @@ class Conflict(ClientError):
     """The resource is not in the state that the request expects."""
 
 
+class NotAStream(Conflict):
+    """The subscription has a callback; its events are not streamed."""
+
+    def __init__(self, *, subscription_id: str) -> None:
+        super().__init__(
+            f"Subscription {subscription_id} has deliveryType callback, so its events go to its "
+            "callback. Only subscriptions with deliveryType server_sent_event are streamed."
+        )
+
+
+class NotAcceptable(ClientError):
+    """The caller accepts none of the formats that there are."""
+
+
 class PreconditionFailed(ClientError):
     """The resource is not at the version that If-Match names; nothing was changed."""
 
@@ -135,6 +169,10 @@ class NotReady(TemporaryError):
 
 class KafkaUnavailable(TemporaryError):
     """Kafka refused or could not be reached; nothing was stored."""
+
+
+class NoEvent(TemporaryError):
+    """No event came in time; the next request may bring one."""
 
 
 class AckTimeout(TemporaryError):

@@ -62,11 +62,12 @@ async def serve_on(
     stop: asyncio.Event,
     drain_s: float = 15.0,
     connections_max: int | None = None,
+    protocol: type[BoundedHttp] = BoundedHttp,
 ) -> None:
     """As `serve`, on a socket of `bind`: whoever connects from then on is answered."""
     config = uvicorn.Config(
         app,
-        http=BoundedHttp,
+        http=protocol,
         ws="none",
         interface="asgi3",
         proxy_headers=False,

@@ -36,3 +36,27 @@ class CommittedOffset(NamedTuple):
         if self.offset is None or not self.low <= self.offset <= self.high:
             return self.low
         return self.offset
+
+
+_M = 0x5BD1E995
+_SEED = 0x9747B28C
+_MASK = 0xFFFF_FFFF
+
+
+def partition_of(key: bytes, partitions: int) -> int:
+    """The partition of a key, by the partitioner that every producer uses (murmur2, positive)."""
+    return (murmur2(key) & 0x7FFF_FFFF) % partitions
+
+
+def murmur2(key: bytes) -> int:
+    """The hash of Kafka's default partitioner, 32 bits without sign."""
+    found = (_SEED ^ len(key)) & _MASK
+    whole = len(key) // 4 * 4
+    for at in range(0, whole, 4):
+        block = int.from_bytes(key[at : at + 4], "little") * _M & _MASK
+        block = (block ^ block >> 24) * _M & _MASK
+        found = found * _M & _MASK ^ block
+    if whole < len(key):
+        found = (found ^ int.from_bytes(key[whole:], "little")) * _M & _MASK
+    found = (found ^ found >> 13) * _M & _MASK
+    return found ^ found >> 15

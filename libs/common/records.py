@@ -192,6 +192,36 @@ class PartitionProgress(Record, frozen=True, tag_field="kind", tag="PartitionPro
 LaneRecord = LaneCheckpoint | PartitionProgress
 
 
+class Claim(Record, frozen=True, tag_field="kind", tag="Claim"):
+    """A connection wants a lane's events. Its offset is its epoch; the highest has the lane.
+
+    Without a `connection_id` it ends the stream and begins none.
+    """
+
+    lane_id: str
+    instance: str
+    connection_id: str | None
+    at: str
+
+
+class StreamCheckpoint(Record, frozen=True, tag_field="kind", tag="StreamCheckpoint"):
+    """What the claim of an epoch has settled of a lane: everything below `next_offset`.
+
+    `released` is the last one of its epoch: nothing is under way any longer.
+    """
+
+    lane_id: str
+    epoch: int
+    next_offset: int
+    pending: list[int] = msgspec.field(default_factory=list)
+    sources: dict[str, tuple[int, int, str]] = msgspec.field(default_factory=dict)
+    resource_version: int = 0
+    released: bool = False
+
+
+StreamRecord = Claim | StreamCheckpoint
+
+
 class Instance(Record, frozen=True):
     """A live process; seen within 15 s means live. `resources_offset` is what it has applied."""
 

@@ -24,12 +24,15 @@ from libs.common.errors import (
     TooLarge,
 )
 from libs.common.kafka import config
+from libs.common.partitions import Partition
 
 logger = log.get(__name__)
 
 POLL_S = 0.1
 PROBE_S = 1.0
 FLUSH_S = 5.0
+BY_KEY = -1
+"""librdkafka's partition number for a partition that the key chooses."""
 
 Headers = Sequence[tuple[str, bytes]]
 
@@ -56,7 +59,7 @@ class RecordProducer(Protocol):
 
     def produce(
         self,
-        topic: str,
+        topic: str | Partition,
         *,
         key: bytes | None,
         value: bytes | None,
@@ -66,7 +69,7 @@ class RecordProducer(Protocol):
     ) -> None:
         """Queues one record; `on_ack` follows. Raises Overloaded when the queue is full, TooLarge.
 
-        `timestamp_ms` 0 means now.
+        The key chooses the partition unless `topic` names one. `timestamp_ms` 0 means now.
         """
         ...
 
@@ -140,7 +143,7 @@ class AckProducer:
 
     def produce(
         self,
-        topic: str,
+        topic: str | Partition,
         *,
         key: bytes | None,
         value: bytes | None,
@@ -150,11 +153,13 @@ class AckProducer:
     ) -> None:
         """Queues one record; `on_ack` follows. Raises Overloaded when the queue is full, TooLarge.
 
-        `timestamp_ms` 0 means now.
+        The key chooses the partition unless `topic` names one. `timestamp_ms` 0 means now.
         """
+        name, partition = (topic, BY_KEY) if isinstance(topic, str) else topic
         try:
             self._producer.produce(
-                topic,
+                name,
+                partition=partition,
                 value=value,
                 key=key,
                 headers=list(headers),
@@ -168,7 +173,7 @@ class AckProducer:
 
     def send(
         self,
-        topic: str,
+        topic: str | Partition,
         *,
         key: bytes | None,
         value: bytes | None,

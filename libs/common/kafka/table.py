@@ -65,17 +65,24 @@ class CompactedTable(Generic[V]):
         self._on_change = on_change
         self._client_id = f"{client_id}-{topic}"
         self._rows: dict[str, V] = {}
+        self._offsets: dict[str, int] = {}
         self._positions: dict[int, int] = {}
         self._targets: dict[int, int] | None = None
         self._moved = asyncio.Event()
         self._closing = threading.Event()
         self._fault: str | None = None
         self.rows: Mapping[str, V] = MappingProxyType(self._rows)
+        self.offsets: Mapping[str, int] = MappingProxyType(self._offsets)
+        """Where each row's record stands in its partition."""
 
     @property
     def position(self) -> int:
         """Everything below this offset of partition 0 is applied; the table `resources` has one."""
-        return self._positions.get(0, 0)
+        return self.position_in(0)
+
+    def position_in(self, partition: int) -> int:
+        """Everything below this offset of the partition is applied."""
+        return self._positions.get(partition, 0)
 
     @property
     def is_caught_up(self) -> bool:
@@ -101,15 +108,15 @@ class CompactedTable(Generic[V]):
         while not self.is_caught_up:
             await self.moved()
 
-    async def reached(self, offset: int) -> None:
-        """Returns once everything below `offset` of partition 0 is applied.
+    async def reached(self, offset: int, *, partition: int = 0) -> None:
+        """Returns once everything below `offset` of the partition is applied.
 
         An offset beyond the end of the topic (it was restored from elsewhere) is cut to the end.
         """
-        if self.position >= offset:
+        if self.position_in(partition) >= offset:
             return
-        end = await asyncio.to_thread(self._end_of, 0)
-        while self.position < min(offset, end):
+        end = await asyncio.to_thread(self._end_of, partition)
+        while self.position_in(partition) < min(offset, end):
             await self.moved()
 
     async def follow(self) -> None:
@@ -216,8 +223,10 @@ class CompactedTable(Generic[V]):
                 logger.warning("table.record_broken", topic=self._topic, key=key, detail=str(error))
         if value is None:
             self._rows.pop(key, None)
+            self._offsets.pop(key, None)
         else:
             self._rows[key] = value
+            self._offsets[key] = message.offset() or 0
         if self._on_change is not None:
             self._on_change(key, value)
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from libs.common.errors import Overloaded, PlatformError, TooLarge
 from libs.common.kafka.producer import AckCallback, Headers, Stored
+from libs.common.partitions import Partition
 from libs.common.topics import RECORD_BYTES_MAX
 
 
@@ -12,6 +13,7 @@ class Written(NamedTuple):
     """A record as it was produced."""
 
     topic: str
+    partition: int
     key: bytes | None
     value: bytes | None
     headers: Headers
@@ -29,7 +31,7 @@ class MemoryProducer:
 
     def produce(
         self,
-        topic: str,
+        topic: str | Partition,
         *,
         key: bytes | None,
         value: bytes | None,
@@ -42,7 +44,8 @@ class MemoryProducer:
             raise TooLarge("the record is too large")
         if len(self._queue) >= self._queue_max:
             raise Overloaded("the queue is full")
-        self._queue.append((Written(topic, key, value, headers, timestamp_ms), on_ack))
+        name, partition = (topic, 0) if isinstance(topic, str) else topic
+        self._queue.append((Written(name, partition, key, value, headers, timestamp_ms), on_ack))
 
     @property
     def queued(self) -> int:
@@ -53,9 +56,10 @@ class MemoryProducer:
         """Stores the first records of the queue; all of them, and what they lead to, by default."""
         while self._queue and number != 0:
             record, on_ack = self._queue.popleft()
-            offset = sum(one.topic == record.topic for one in self.written)
+            place = (record.topic, record.partition)
+            offset = sum((one.topic, one.partition) == place for one in self.written)
             self.written.append(record)
-            on_ack(Stored(record.topic, 0, offset))
+            on_ack(Stored(record.topic, record.partition, offset))
             number = None if number is None else number - 1
 
     def fail(self, error: PlatformError) -> None:

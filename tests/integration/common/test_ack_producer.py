@@ -10,6 +10,7 @@ import pytest
 from libs.common.errors import AckTimeout, KafkaUnavailable, Overloaded, PlatformError, TooLarge
 from libs.common.kafka import config
 from libs.common.kafka.producer import AckProducer, ProducerFailed, Stored
+from libs.common.partitions import Partition, partition_of
 from libs.common.settings import KafkaSettings
 from libs.common.testing.reading import records_since
 from libs.common.topics import RECORD_BYTES_MAX
@@ -106,6 +107,16 @@ async def test_a_key_goes_to_the_partition_where_java_clients_put_it(
     for key, hashed in murmur2.items():
         place = await producer.send(name, key=key.encode(), value=b"v")
         assert place.partition == (hashed & 0x7FFF_FFFF) % 16
+        assert place.partition == partition_of(key.encode(), 16)
+
+
+async def test_a_partition_can_be_named_instead_of_chosen(
+    producer: AckProducer, kafka_settings: KafkaSettings
+) -> None:
+    name = kafka_settings.topic_prefix + await new_topic(kafka_settings, partitions=16)
+    for number in (0, 15):
+        place = await producer.send(Partition(name, number), key=b"21", value=b"v")
+        assert (place.topic, place.partition) == (name, number)
 
 
 async def test_a_record_over_the_producers_limit_is_refused_at_once(

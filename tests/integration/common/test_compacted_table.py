@@ -96,6 +96,19 @@ async def test_what_is_written_later_is_followed(kafka_settings: KafkaSettings) 
         await rows_become(table, {"b": 2})
 
 
+async def test_a_row_says_where_its_record_stands(kafka_settings: KafkaSettings) -> None:
+    topic = await new_topic(kafka_settings, partitions=2)
+    await write(kafka_settings, topic, [("a", b"1"), ("b", b"2"), ("a", b"3")], partition=1)
+    async with following(kafka_settings, topic) as table:
+        assert dict(table.offsets) == {"a": 2, "b": 1}
+        await within(table.reached(3, partition=1))
+        assert table.position_in(1) == 3
+        assert table.position_in(0) == 0
+        await write(kafka_settings, topic, [("a", None)], partition=1)
+        await within(table.reached(4, partition=1))
+        assert dict(table.offsets) == {"b": 1}
+
+
 async def test_rows_cannot_be_changed_by_readers(kafka_settings: KafkaSettings) -> None:
     async with following(kafka_settings, await new_topic(kafka_settings)) as table:
         with pytest.raises(TypeError):
