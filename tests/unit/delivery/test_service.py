@@ -160,7 +160,9 @@ class Rig:
             await asyncio.sleep(0)
 
 
-def consumed(offset: int, *, source_offset: int | None = None) -> ConsumedRecord:
+def consumed(
+    offset: int, *, source_offset: int | None = None, delivery_type: str = "CALLBACK"
+) -> ConsumedRecord:
     record = {
         "uuid": f"u{offset}",
         "multiplexedFrom": "p",
@@ -176,7 +178,7 @@ def consumed(offset: int, *, source_offset: int | None = None) -> ConsumedRecord
             "leaderEpoch": 0,
             "offset": offset if source_offset is None else source_offset,
         },
-        "deliveryType": "CALLBACK",
+        "deliveryType": delivery_type,
         "eventRetentionTime": "7d",
         "publishedAt": clock.to_text(clock.utc_now()),
         "event": {"id": f"e{offset}", "type": "orders.v1"},
@@ -196,6 +198,18 @@ async def test_the_offset_is_written_only_after_the_final_status_is_stored() -> 
         assert all(one[PARTITION].committed == 0 for one in rig.progress.written)
         assert await rig.stored(1) == [("e0", "DELIVERED", 1)]
         await rig.committed(1)
+
+
+async def test_records_of_streams_are_passed_over_and_hold_nothing_back() -> None:
+    async with Rig().owning() as rig:
+        streamed = [consumed(offset, delivery_type="SERVER_SENT_EVENT") for offset in (0, 2)]
+        rig.delivery.on_batch([streamed[0], consumed(1), streamed[1]])
+        await rig.began(1)
+        rig.callbacks.answer()
+        assert await rig.stored(1) == [("e1", "DELIVERED", 1)]
+        await rig.committed(3)
+        assert rig.callbacks.began == ["e1"]
+        assert len(rig.producer.written) == 1
 
 
 async def test_a_retry_holds_nobody_back_and_is_recorded_once() -> None:

@@ -77,6 +77,15 @@ def test_additional_fields_travel_along_with_what_the_multiplexer_adds() -> None
     }
 
 
+def test_a_copy_for_a_stream_says_so_and_names_no_callback() -> None:
+    called = subscription("a")
+    spec = msgspec.structs.replace(called.spec, delivery_type="server_sent_event", callback=None)
+    output = output_for(published(), SOURCE, msgspec.structs.replace(called, spec=spec))
+    record = json.loads(output.value)
+    assert (output.topic, record["deliveryType"]) == ("subscribed-7d", "SERVER_SENT_EVENT")
+    assert "callback-url" not in record["additionalFields"]
+
+
 @pytest.mark.parametrize(
     ("resources_offset", "topic"),
     [
