@@ -177,6 +177,26 @@ async def test_a_new_rover_is_stored_with_every_document_at_its_version(rig: Rig
     assert body["resourcesOffset"] == stored["rover/integration/first"][0] + 1
 
 
+async def test_a_stream_is_stored_with_its_path_and_not_turned_into_a_callback(rig: Rig) -> None:
+    stream = {"eventType": "first.v1", "deliveryType": "SSE"}
+    answer = await rig.put_rover(rover("reader", subscriptions=[stream]))
+    stream_id = id_of("eni--orders--reader", "first.v1")
+    [applied] = answer.json()["subscriptions"]
+    assert applied["stream"] == f"/v1/integration/sse/{stream_id}"
+    _, stored = (await rig.stored())[f"subscription/integration/{stream_id}"]
+    assert stored["spec"]["deliveryType"] == "server_sent_event"
+    before = await rig.end()
+    refused = await rig.put_rover(rover("reader", subscriptions=[subscription("first.v1")]))
+    assert (refused.status_code, refused.json()["type"]) == (
+        400,
+        "urn:meridian:problem:not-available",
+    )
+    assert [fault["pointer"] for fault in refused.json()["errors"]] == [
+        "/spec/subscriptions/0/deliveryType"
+    ]
+    assert await rig.end() == before
+
+
 async def test_the_same_rover_again_is_200_and_nothing_is_written(rig: Rig) -> None:
     document = rover("same", exposures=[{"eventType": "same.v1"}])
     first = await rig.put_rover(document)
@@ -410,11 +430,11 @@ REFUSED: list[tuple[tuple[Any, ...], dict[str, str], int, str, str | None]] = [
         "/spec/subscriptions/0/trigger",
     ),
     (
-        (*PUT_ROVER, broken(deliveryType="server_sent_event")),
+        (*PUT_ROVER, broken(deliveryType="sse")),
         {},
         400,
-        "not-available",
-        "/spec/subscriptions/0/deliveryType",
+        "invalid-resource",
+        "/spec/subscriptions/0/callback",
     ),
     (
         (*PUT_ROVER, {"kind": "EventSpecification"}),

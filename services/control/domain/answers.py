@@ -10,6 +10,7 @@ import msgspec
 
 from libs.common.errors import InvalidRequest, Violation
 from libs.common.resources import Kind, Resource
+from services.control.domain import schemas
 from services.control.domain.draft import Draft
 from services.control.domain.wishes import RoverWish
 
@@ -48,14 +49,21 @@ def exposure(resource: Resource) -> dict[str, Any]:
 
 
 def subscription(resource: Resource) -> dict[str, Any]:
-    """A subscription in the answer to a change."""
-    return {
+    """A subscription in the answer to a change: with its callback, or the path of its stream."""
+    view = {
         "id": resource.id,
         "eventType": resource.spec["type"],
         "deliveryType": resource.spec["deliveryType"],
-        "callback": resource.spec.get("callback"),
         "version": resource.version,
     }
+    if resource.spec["deliveryType"] == schemas.STREAM:
+        return {**view, "stream": stream_path(resource)}
+    return {**view, "callback": resource.spec.get("callback")}
+
+
+def stream_path(subscription: Resource) -> str:
+    """Where the subscriber reads its events, below the address of the streams."""
+    return f"/v1/{subscription.environment}/sse/{subscription.id}"
 
 
 def rover(resource: Resource, wish: RoverWish, draft: Draft, notices: list[str]) -> Changed:

@@ -3,13 +3,14 @@
 Everything here works on a draft; a Conflict means that nothing of it is stored.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from libs.common.errors import Conflict, Forbidden, NotFound
 from libs.common.resources import Kind, Resource
-from services.control.domain import wishes
+from services.control.domain import unavailable, wishes
 from services.control.domain.draft import Draft, check_precondition
+from services.control.domain.faults import Fault, Place, refuse
 from services.control.domain.wishes import ExposureWish, RoverWish, SubscriptionWish
 
 NAMED_MAX: Final = 5
@@ -28,6 +29,13 @@ def put_rover(
             "name, or have its owner delete it. Nothing was applied."
         )
     _check_owners(draft, environment, wish.exposures)
+    refuse(
+        fault
+        for index, subscription in enumerate(wish.subscriptions)
+        for fault in _switched(
+            draft, environment, subscription, place=("spec", "subscriptions", index)
+        )
+    )
     _remove_others(draft, environment, wish, present)
     for exposure in wish.exposures:
         _write_exposure(draft, environment, exposure)
@@ -53,6 +61,7 @@ def put_subscription(
 ) -> Resource:
     """Makes the client a subscriber of the event type."""
     check_precondition(draft.find(Kind.SUBSCRIPTION, environment, wish.id(environment)), if_match)
+    refuse(_switched(draft, environment, wish))
     written = _write_subscription(draft, environment, wish)
     check_zones(draft, environment, {wish.event_type})
     return written
@@ -168,6 +177,18 @@ def _remove_all(
         subscription_id = subscription.id(rover.environment)
         if subscription_id not in keep_subscriptions:
             draft.remove(Kind.SUBSCRIPTION, rover.environment, subscription_id)
+
+
+def _switched(
+    draft: Draft, environment: str, wish: SubscriptionWish, *, place: Place = ()
+) -> Iterator[Fault]:
+    """A subscription that exists keeps the way in which it gets its events."""
+    present = draft.find(Kind.SUBSCRIPTION, environment, wish.id(environment))
+    if present is None:
+        return
+    before, after = str(present.spec["deliveryType"]), str(wish.settings["deliveryType"])
+    if before != after:
+        yield unavailable.switch((*place, "deliveryType"), before=before, after=after)
 
 
 def _write_exposure(draft: Draft, environment: str, wish: ExposureWish) -> Resource:

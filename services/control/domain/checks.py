@@ -32,7 +32,7 @@ def rover(document: Document, *, name: str) -> list[Fault]:
         lacking += unavailable.in_exposure(entry, place=place)
         found += _zone_missing(entry, place, zone=_value(document, ("spec", "zone")))
     for place, entry in subscriptions:
-        found += _callback_missing(entry, place)
+        found += _delivery_faults(entry, place)
         found += _payload_twice(entry, place)
         lacking += unavailable.in_subscription(entry, place=place)
     return _merged(found, lacking)
@@ -49,7 +49,7 @@ def exposure(document: Document, *, event_type: str) -> list[Fault]:
 
 def subscription(document: Document, *, environment: str, path_id: str) -> list[Fault]:
     """Faults of a single subscription that was sent to the path of `path_id`."""
-    found = [*_SUBSCRIPTION.faults(document), *_callback_missing(document, ())]
+    found = [*_SUBSCRIPTION.faults(document), *_delivery_faults(document, ())]
     if not found:
         expected = subscription_id(
             environment=environment,
@@ -87,8 +87,12 @@ def rover_callbacks(document: Document) -> list[Callback]:
 
 
 def callbacks(entry: Any, *, place: Place = ()) -> list[Callback]:
-    """The callback of a subscription, if it is a text."""
-    url = entry.get("callback") if isinstance(entry, dict) else None
+    """The callback of a subscription that has its events called back, if it is a text."""
+    if not isinstance(entry, dict):
+        return []
+    url = entry.get("callback")
+    if str(entry.get("deliveryType")).lower() in schemas.STREAM_WORDS:
+        return []
     if not isinstance(url, str) or not 0 < len(url) <= schemas.URL_LENGTH_MAX:
         return []
     return [Callback((*place, "callback"), url)]
@@ -127,12 +131,22 @@ def _repeated(entries: Iterable[_Entry]) -> list[Fault]:
     return found
 
 
-def _callback_missing(entry: Any, place: Place) -> list[Fault]:
-    if not isinstance(entry, dict) or "callback" in entry:
+def _delivery_faults(entry: Any, place: Place) -> list[Fault]:
+    """A callback has a URL, a stream has none."""
+    if not isinstance(entry, dict):
         return []
-    if str(entry.get("deliveryType")).lower() != "callback":
-        return []
-    return [Fault((*place, "callback"), "is missing; deliveryType callback needs it")]
+    word = str(entry.get("deliveryType")).lower()
+    if word == schemas.CALLBACK and "callback" not in entry:
+        return [Fault((*place, "callback"), "is missing; deliveryType callback needs it")]
+    if word in schemas.STREAM_WORDS and "callback" in entry:
+        return [
+            Fault(
+                (*place, "callback"),
+                f"is not taken with deliveryType {word}: the subscriber reads its stream. Leave it "
+                "out, or choose deliveryType callback",
+            )
+        ]
+    return []
 
 
 def _zone_missing(entry: Any, place: Place, *, zone: Any) -> list[Fault]:

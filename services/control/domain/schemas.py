@@ -97,8 +97,15 @@ _DELIVERY: Final = _map(
     }
 )
 
+CALLBACK: Final = "callback"
+STREAM: Final = "server_sent_event"
+STREAM_WORDS: Final = (STREAM, "server-sent-event", "serversentevent", "sse")
+"""Spellings of a stream, in any case; the first one is stored."""
+
 _SUBSCRIPTION_FIELDS: Final = {
-    "deliveryType": _one_of("callback", "server_sent_event"),
+    "deliveryType": _text(
+        rf"^(?i:{'|'.join((CALLBACK, *STREAM_WORDS))})\Z", f"one of {CALLBACK}, {STREAM} (or sse)"
+    ),
     "payloadType": _one_of("data", "dataref"),
     "callback": _CALLBACK,
     "eventRetentionTime": _one_of(*RETENTION_CLASSES),

@@ -30,7 +30,6 @@ def _not_automatic(value: Any) -> bool:
 _Rules = Mapping[Place, tuple[Asks, str]]
 
 _SUBSCRIPTION: Final[_Rules] = {
-    ("deliveryType",): (_word("server_sent_event"), "server-sent events are"),
     ("payload",): (_word("dataref"), "delivery by reference is"),
     ("payloadType",): (_word("dataref"), "delivery by reference is"),
     ("trigger",): (_anything, "selection and response filters are"),
@@ -71,6 +70,17 @@ def in_subscription(entry: Any, *, place: Place = ()) -> Iterator[Fault]:
 def in_exposure(entry: Any, *, place: Place = ()) -> Iterator[Fault]:
     """What an exposure asks for that is not available."""
     return _asked(entry, _EXPOSURE, place)
+
+
+def switch(place: Place, *, before: str, after: str) -> Fault:
+    """A subscription that exists asks for another delivery type."""
+    return Fault(
+        place,
+        f"cannot change from {before} to {after} in this version. Take the subscription out of the "
+        "file and apply it, then put it in again and apply it once more. It begins anew then: "
+        "events that its subscriber does not have yet are not delivered any more",
+        is_unavailable=True,
+    )
 
 
 def kind(document: Mapping[str, Any]) -> Iterator[Fault]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from libs.common.ids import ClientId, subscription_id
 from libs.common.topics import RETENTION_CLASS_DEFAULT
+from services.control.domain import schemas
 from services.control.domain.documents import Document
 
 VISIBILITY_DEFAULT: Final = "enterprise"
@@ -145,10 +146,14 @@ def _exposure(entry: Document, *, publisher: ClientId, zone: str) -> ExposureWis
     )
 
 
+def _delivery_type(word: str) -> str:
+    return schemas.STREAM if word.lower() in schemas.STREAM_WORDS else schemas.CALLBACK
+
+
 def _settings(entry: Document) -> dict[str, Any]:
     """What the subscriber decides, in Horizon's spelling, with the defaults filled in."""
     settings: dict[str, Any] = {
-        "deliveryType": entry["deliveryType"].lower(),
+        "deliveryType": _delivery_type(entry["deliveryType"]),
         "payloadType": "data",
         "eventRetentionTime": entry.get("eventRetentionTime", RETENTION_CLASS_DEFAULT).lower(),
         "circuitBreakerOptOut": entry.get("circuitBreakerOptOut", False),

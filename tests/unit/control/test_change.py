@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from libs.common.errors import Conflict, Forbidden, PreconditionFailed
+from libs.common.errors import Conflict, Forbidden, NotAvailable, PreconditionFailed
 from libs.common.ids import ClientId, subscription_id
 from libs.common.resources import Kind, Resource, subscription_of
 from services.control.domain import answers, change, wishes
@@ -73,6 +73,72 @@ def test_the_stored_subscription_is_what_the_other_services_read(table: Table) -
     assert read.spec.delivery.concurrency == 3
     assert read.spec.delivery.retry.on5xx is True
     assert read.incarnation == read.version
+
+
+STREAM = {"eventType": TYPE, "deliveryType": "SSE"}
+BY_STREAM = rover(subscriptions=[STREAM])
+BY_CALLBACK = rover(subscriptions=[SUBSCRIPTION])
+
+
+def test_a_stored_stream_is_read_as_one_and_has_no_callback(table: Table) -> None:
+    table.put(BY_STREAM)
+    read = subscription_of(found(table))
+    assert read.delivery_type == "SERVER_SENT_EVENT"
+    assert read.spec.callback is None
+
+
+def test_the_answer_names_the_path_of_a_stream_or_the_callback(table: Table) -> None:
+    table.put(BY_STREAM)
+    stream = answers.subscription(found(table))
+    assert stream["stream"] == f"/v1/{ENVIRONMENT}/sse/{id_of()}"
+    assert "callback" not in stream
+    other = Table()
+    other.put(BY_CALLBACK)
+    view = answers.subscription(found(other))
+    assert view["callback"] == SUBSCRIPTION["callback"]
+    assert "stream" not in view
+
+
+@pytest.mark.parametrize(("before", "after"), [(BY_CALLBACK, BY_STREAM), (BY_STREAM, BY_CALLBACK)])
+def test_a_subscription_that_exists_keeps_its_delivery_type(
+    table: Table, before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    table.put(before)
+    draft = table.draft()
+    with pytest.raises(NotAvailable) as refused:
+        change.put_rover(draft, ENVIRONMENT, wishes.rover(after))
+    [violation] = refused.value.violations
+    assert violation.pointer == "/spec/subscriptions/0/deliveryType"
+    assert "Take the subscription out of the file and apply it" in violation.detail
+    assert draft.writes == {}
+
+
+def test_a_subscription_that_was_taken_out_comes_back_with_another_delivery_type(
+    table: Table,
+) -> None:
+    table.put(BY_CALLBACK)
+    table.put(rover())
+    table.put(BY_STREAM)
+    read = subscription_of(found(table))
+    assert read.delivery_type == "SERVER_SENT_EVENT"
+    assert read.incarnation == read.version
+
+
+def test_a_single_subscription_keeps_its_delivery_type_too(table: Table) -> None:
+    def wished(delivery_type: str) -> wishes.SubscriptionWish:
+        return wishes.SubscriptionWish(
+            event_type=TYPE,
+            subscriber_id=ClientId("a--b--c"),
+            zone="",
+            settings={"deliveryType": delivery_type},
+        )
+
+    draft = table.draft()
+    change.put_subscription(draft, ENVIRONMENT, wished("callback"))
+    table.store(draft)
+    with pytest.raises(NotAvailable) as refused:
+        change.put_subscription(table.draft(), ENVIRONMENT, wished("server_sent_event"))
+    assert [violation.pointer for violation in refused.value.violations] == ["/deliveryType"]
 
 
 def test_the_same_rover_again_writes_nothing(table: Table) -> None:

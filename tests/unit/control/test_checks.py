@@ -6,7 +6,7 @@ import pytest
 
 from libs.common.errors import InvalidRequest, InvalidResource, NotAvailable
 from libs.common.ids import subscription_id
-from services.control.domain import checks
+from services.control.domain import checks, wishes
 from services.control.domain.faults import Fault, pointer, refuse
 from tests.unit.control.rovers import EXPOSURE, SUBSCRIPTION, rover, subscription
 
@@ -156,6 +156,36 @@ def test_a_subscription_without_a_mandatory_field_is_refused(missing: str) -> No
     assert list(faults_of(rover(subscriptions=[entry]))) == [f"{FIRST}/{missing}"]
 
 
+STREAM = {"eventType": "orders.created.v1", "deliveryType": "server_sent_event"}
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "server_sent_event",
+        "SERVER_SENT_EVENT",
+        "ServerSentEvent",
+        "server-sent-event",
+        "sse",
+        "SSE",
+    ],
+)
+def test_a_stream_needs_no_callback_in_whatever_spelling(word: str) -> None:
+    document = rover(subscriptions=[{**STREAM, "deliveryType": word}])
+    assert faults_of(document) == {}
+    [wish] = wishes.rover(document).subscriptions
+    assert wish.settings["deliveryType"] == "server_sent_event"
+
+
+@pytest.mark.parametrize("callback", ["https://shop.example/events", "http://10.0.0.1/", "nothing"])
+def test_a_callback_of_a_stream_is_one_fault_that_says_what_to_do(callback: str) -> None:
+    document = rover(subscriptions=[{**STREAM, "callback": callback}])
+    found = faults_of(document)
+    assert list(found) == [f"{FIRST}/callback"]
+    assert found[f"{FIRST}/callback"].startswith("is not taken with deliveryType server_sent_event")
+    assert checks.rover_callbacks(document) == []
+
+
 def test_a_typo_is_a_fault_that_suggests_the_right_name() -> None:
     document = rover(subscriptions=[subscription(eventRetentonTime="1d")])
     assert faults_of(document) == {
@@ -193,7 +223,6 @@ def test_two_different_payloads_are_a_fault() -> None:
 
 
 UNAVAILABLE: list[tuple[str, object, str]] = [
-    ("deliveryType", "SERVER_SENT_EVENT", "deliveryType"),
     ("payloadType", "dataref", "payloadType"),
     ("trigger", {"selectionFilter": {"a": "b"}}, "trigger"),
     ("scopes", ["billing"], "scopes"),
