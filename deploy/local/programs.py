@@ -27,6 +27,7 @@ class Needs(Flag):
     API = auto()
     AUTH = auto()
     CALLBACKS = auto()
+    HTTP_CALLBACKS = auto()
     ADMIN = auto()
 
 
@@ -48,12 +49,17 @@ class Service:
 SERVICES: Final = (
     Service(
         name="control",
-        needs=Needs.API | Needs.AUTH | Needs.CALLBACKS | Needs.ADMIN,
+        needs=Needs.API | Needs.AUTH | Needs.CALLBACKS | Needs.HTTP_CALLBACKS | Needs.ADMIN,
         endpoint="control",
     ),
     Service(name="producer", needs=Needs.API | Needs.AUTH, endpoint="publish"),
     Service(name="multiplexer"),
     Service(name="delivery", needs=Needs.CALLBACKS),
+    Service(
+        name="circuit_breaker",
+        needs=Needs.API | Needs.AUTH | Needs.ADMIN,
+        endpoint="circuit_breaker",
+    ),
 )
 SERVICE_NAMES: Final = tuple(service.name for service in SERVICES)
 
@@ -87,7 +93,7 @@ def service_program(service: Service, home: Path, at: Ports) -> Program:
 def settings(service: Service, at: Ports) -> dict[str, str]:
     """Environment variables of a service on these ports."""
     values = {
-        "INSTANCE": f"{service.name}-0",
+        "INSTANCE": f"{service.name.replace('_', '-')}-0",
         "HOST": HOST,
         "MANAGEMENT_PORT": str(at.management(service.name)),
         "KAFKA__BOOTSTRAP_SERVERS": f"{HOST}:{at.kafka}",
@@ -99,8 +105,9 @@ def settings(service: Service, at: Ports) -> dict[str, str]:
         values["DEFAULT_ENVIRONMENT"] = ENVIRONMENT
     if Needs.CALLBACKS in service.needs:
         values["ALLOWED_CALLBACK_NETWORKS"] = CALLBACK_NETWORKS
-    if Needs.ADMIN in service.needs:
+    if Needs.HTTP_CALLBACKS in service.needs:
         values["ALLOW_HTTP_CALLBACKS"] = "true"
+    if Needs.ADMIN in service.needs:
         values["ADMIN_CLIENTS"] = ADMIN_CLIENT
     return {f"{service.variable_prefix}{name}": value for name, value in values.items()}
 

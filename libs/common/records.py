@@ -222,6 +222,44 @@ class StreamCheckpoint(Record, frozen=True, tag_field="kind", tag="StreamCheckpo
 StreamRecord = Claim | StreamCheckpoint
 
 
+class CircuitStatus(StrEnum):
+    """Whether callbacks of a lane are made."""
+
+    CLOSED = "CLOSED"
+    OPEN = "OPEN"
+    CHECKING = "CHECKING"
+    REPUBLISHING = "REPUBLISHING"
+
+
+class Probe(Record, frozen=True):
+    """One request to a callback that asks whether it is there; `status` is None without answer."""
+
+    at: str
+    method: str
+    url: str
+    status: int | None = None
+    error: str | None = None
+
+
+class Circuit(Record, frozen=True):
+    """The circuit of one lane; `epoch` grows by one at every opening."""
+
+    lane_id: str
+    subscription_id: str
+    environment: str
+    event_type: str
+    status: CircuitStatus
+    epoch: int
+    last_modified: str
+    last_opened: str | None = None
+    loop_counter: int = 0
+    postponed_until: str | None = None
+    waiting_for: list[str] = msgspec.field(default_factory=list)
+    """What still has to be caught up with, as `topic/partition`."""
+    reason: str | None = None
+    last_probe: Probe | None = None
+
+
 class Instance(Record, frozen=True):
     """A live process; seen within 15 s means live. `resources_offset` is what it has applied."""
 

@@ -11,6 +11,8 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from libs.common.settings import ServiceSettings, variable_names
+from services.circuit_breaker import metrics as circuit_breaker_metrics
+from services.circuit_breaker.settings import CircuitBreakerSettings
 from services.control import metrics as control_metrics
 from services.control.settings import ControlSettings
 from services.delivery import metrics as delivery_metrics
@@ -23,14 +25,24 @@ from services.producer.settings import ProducerSettings
 PAGE: Final = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
 
 SETTINGS: Final[Mapping[str, tuple[type[ServiceSettings], tuple[str, ...]]]] = {
-    "producer": (ProducerSettings, ("Every service", "Producer and control", "Producer")),
-    "control": (ControlSettings, ("Every service", "Producer and control", "Control")),
+    "producer": (ProducerSettings, ("Every service", "Services with an API", "Producer")),
+    "control": (ControlSettings, ("Every service", "Services with an API", "Control")),
     "multiplexer": (MultiplexerSettings, ("Every service", "Multiplexer")),
     "delivery": (DeliverySettings, ("Every service", "Delivery")),
+    "circuit_breaker": (
+        CircuitBreakerSettings,
+        ("Every service", "Services with an API", "Circuit breaker"),
+    ),
 }
 """Settings of each service, and the sections of the page that describe them."""
 
-METRICS: Final = (producer_metrics, control_metrics, multiplexer_metrics, delivery_metrics)
+METRICS: Final = (
+    producer_metrics,
+    control_metrics,
+    multiplexer_metrics,
+    delivery_metrics,
+    circuit_breaker_metrics,
+)
 
 ROW: Final = re.compile(r"^\| `(\w+)` \|(?: `(.*?)`)? \|", re.MULTILINE)
 """A row of a table of settings: name, default."""

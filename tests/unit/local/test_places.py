@@ -100,3 +100,14 @@ def test_services_are_tied_to_the_platform_by_settings_alone() -> None:
     delivery = programs.settings(by_name["delivery"], Ports(8080))
     assert "MERIDIAN_DELIVERY_PORT" not in delivery
     assert delivery["MERIDIAN_DELIVERY_KAFKA__BOOTSTRAP_SERVERS"] == "127.0.0.1:9092"
+
+
+def test_administrators_are_named_to_every_service_that_knows_them() -> None:
+    by_name = {service.name: service for service in programs.SERVICES}
+    breaker = programs.settings(by_name["circuit_breaker"], Ports(8080))
+    assert breaker["MERIDIAN_CIRCUIT_BREAKER_ADMIN_CLIENTS"] == "meridian-cli"
+    assert breaker["MERIDIAN_CIRCUIT_BREAKER_INSTANCE"] == "circuit-breaker-0"
+    assert "MERIDIAN_CIRCUIT_BREAKER_ALLOW_HTTP_CALLBACKS" not in breaker
+    control = programs.settings(by_name["control"], Ports(8080))
+    assert control["MERIDIAN_CONTROL_ALLOW_HTTP_CALLBACKS"] == "true"
+    assert control["MERIDIAN_CONTROL_ADMIN_CLIENTS"] == "meridian-cli"

@@ -1,0 +1,1 @@
+"""Shows the circuits of callbacks to administrators and subscribers."""

@@ -1,0 +1,1 @@
+"""What connects the use cases with Kafka."""

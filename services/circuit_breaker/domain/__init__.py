@@ -1,0 +1,1 @@
+"""Decisions of the circuit breaker: pure functions."""
