@@ -5,7 +5,7 @@ import sys
 import typer
 
 from deploy.local import invocation
-from libs.cli import event_commands, platform_commands, resource_commands
+from libs.cli import event_commands, platform_commands, resource_commands, stream_commands
 from libs.cli.errors import WrongUsage
 from libs.common.errors import PlatformError
 
@@ -26,6 +26,7 @@ for command in (
     event_commands.publish,
     event_commands.event,
     event_commands.sink,
+    stream_commands.listen,
     event_commands.token,
 ):
     app.command()(command)

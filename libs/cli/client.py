@@ -1,21 +1,27 @@
 """Speaks to a running platform: tokens, resources, events. All errors are one clear sentence."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 import httpx
+import msgspec
 
 from deploy.local import invocation
 from deploy.local.endpoints import Endpoints
 from deploy.local.programs import ADMIN_CLIENT
-from libs.cli import output
+from libs.cli import output, streams
 from libs.cli.errors import CommandFailed
 from libs.cli.rover import Rover
+from libs.cli.streams import Asked, Stream
+from libs.common.resources import Resource
 
 TIMEOUT_S: Final = 30.0
 APPLY_TIMEOUT_S: Final = 60.0
+PAGE: Final = 500
+"""Resources that are asked for at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +31,13 @@ class Answer:
     status: int
     """201, or 202 when nobody is subscribed."""
     body: bytes
+
+
+class _Page(msgspec.Struct):
+    """A piece of a list."""
+
+    items: list[Resource]
+    next: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,23 +98,45 @@ class Platform:
 
     def publisher_of(self, event_type: str) -> str:
         """The client id that exposes an event type."""
-        environment = self.endpoints.environment
-        answer = self._send(
-            self.http.build_request(
-                "GET",
-                f"{self.endpoints.control}/v1/{environment}/exposures/{quote(event_type, safe='')}",
-                headers=self._authorized(ADMIN_CLIENT),
-            )
-        )
-        if answer.status_code == 404:
+        found = self._resource("exposures", event_type)
+        if found is None:
             raise CommandFailed(
-                f"Nobody exposes {event_type} in {environment}: check its spelling, apply a Rover "
-                f"file that exposes it ('{self.command('apply', '-f', 'FILE')}'), or say with --as "
-                "which client publishes."
+                f"Nobody exposes {event_type} in {self.endpoints.environment}: check its spelling, "
+                f"apply a Rover file that exposes it ('{self.command('apply', '-f', 'FILE')}'), or "
+                "say with --as which client publishes."
             )
-        if not answer.is_success:
-            raise CommandFailed(output.problem(answer.status_code, answer.content))
-        return str(answer.json()["spec"]["publisherId"])
+        return str(found.spec["publisherId"])
+
+    def find_stream(self, event_type: str, *, client_id: str | None) -> Stream:
+        """The stream of an event type, of the client if one is named."""
+        asked = Asked(
+            event_type=event_type,
+            environment=self.endpoints.environment,
+            client_id=client_id,
+            command=self.command,
+        )
+        found = [each for each in self._subscriptions() if each.spec.get("type") == event_type]
+        is_exposed = bool(found) or self._resource("exposures", event_type) is not None
+        return streams.choose(asked, found, is_exposed=is_exposed)
+
+    def stream(self, subscription_id: str) -> Stream | None:
+        """The stream of a subscription as it is now; None for one that does not exist."""
+        found = self._resource("subscriptions", subscription_id)
+        return None if found is None else streams.stream_of(found)
+
+    def streams_url(self) -> str:
+        """Base URL of the stream service."""
+        if self.endpoints.sse is None:
+            down, up = self.command("down"), self.command("up")
+            raise CommandFailed(
+                "This platform was started without the service for streams: stop and start it "
+                f"again with '{down}' and '{up}'."
+            )
+        return self.endpoints.sse
+
+    def url_of(self, stream: Stream) -> str:
+        """Where a stream is read."""
+        return f"{self.streams_url()}{stream.path}"
 
     def publish(self, event: dict[str, Any], *, client_id: str) -> Answer:
         """Publishes one event in the platform's environment."""
@@ -121,6 +156,37 @@ class Platform:
                 f"publish it again with --id {event['id']}."
             )
         return Answer(status=answer.status_code, body=answer.content)
+
+    def _subscriptions(self) -> Iterator[Resource]:
+        """All subscriptions of the environment, page by page."""
+        cursor: str | None = ""
+        while cursor is not None:
+            params = {"limit": str(PAGE), **({"cursor": cursor} if cursor else {})}
+            answer = self._get("subscriptions", params)
+            if not answer.is_success:
+                raise CommandFailed(output.problem(answer.status_code, answer.content))
+            page = msgspec.json.decode(answer.content, type=_Page)
+            yield from page.items
+            cursor = page.next
+
+    def _resource(self, collection: str, resource_id: str) -> Resource | None:
+        """One resource; None for one that does not exist."""
+        answer = self._get(f"{collection}/{quote(resource_id, safe='')}")
+        if answer.status_code == 404:
+            return None
+        if not answer.is_success:
+            raise CommandFailed(output.problem(answer.status_code, answer.content))
+        return msgspec.json.decode(answer.content, type=Resource)
+
+    def _get(self, path: str, params: dict[str, str] | None = None) -> httpx.Response:
+        return self._send(
+            self.http.build_request(
+                "GET",
+                f"{self.endpoints.control}/v1/{self.endpoints.environment}/{path}",
+                params=params,
+                headers=self._authorized(ADMIN_CLIENT),
+            )
+        )
 
     def _authorized(self, client_id: str) -> dict[str, str]:
         token = self.token(client_id, realm=self.endpoints.realm)

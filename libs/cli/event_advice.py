@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from libs.common import clock
-from libs.common.records import EventHead, Status, StatusChange
+from libs.common.records import DeliveryType, EventHead, Status, StatusChange
 from libs.common.resources import Subscription
 
 ATTEMPTS_DEFAULT: Final = 11
@@ -117,6 +117,11 @@ def attempts_max(subscription: Subscription | None) -> int:
 
 
 def _unreported(case: Case, *, now: datetime, command: Command) -> str:
+    subscription = case.subscription
+    if subscription and subscription.delivery_type is DeliveryType.SERVER_SENT_EVENT:
+        client_id = subscription.spec.subscriber_id
+        listen = command("listen", case.event.type, "--as", client_id)
+        return f"It waits until its subscriber reads the stream: {listen}"
     look = command("event", case.event.id, "--wait", "30")
     if now - clock.from_text(case.stored_at) < timedelta(seconds=FIRST_REPORT_S):
         return f"Its first attempt is about to begin or under way: look again with {look}"

@@ -8,7 +8,14 @@ from typing import Final
 
 from libs.cli.event_advice import Case, Command, advice
 from libs.cli.output import shortened
-from libs.common.records import Outcome, PublishedEvent, RoutingRecord, Status, StatusChange
+from libs.common.records import (
+    DeliveryType,
+    Outcome,
+    PublishedEvent,
+    RoutingRecord,
+    Status,
+    StatusChange,
+)
 from libs.common.resources import Subscription
 
 CASES_MAX: Final = 20
@@ -150,7 +157,7 @@ def counting(changes: Sequence[StatusChange]) -> StatusChange | None:
 def _case(case: Case, changes: Sequence[StatusChange]) -> list[str]:
     subscriber = case.change.subscriber_id if case.change else None
     if case.subscription is not None:
-        where = f"at {case.subscription.spec.callback or 'no callback'}"
+        where = _where(case.subscription)
         subscriber = case.subscription.spec.subscriber_id
     else:
         where = "deleted since"
@@ -162,15 +169,28 @@ def _case(case: Case, changes: Sequence[StatusChange]) -> list[str]:
     return [*lines, *(f"  {_change(change)}" for change in changes[-CHANGES_MAX:])]
 
 
+def _where(subscription: Subscription) -> str:
+    if subscription.delivery_type is DeliveryType.SERVER_SENT_EVENT:
+        return "by stream"
+    return f"at {subscription.spec.callback or 'no callback'}"
+
+
 def _change(change: StatusChange) -> str:
     parts = [
-        f"attempt {change.attempt}" if change.attempt else "no attempt",
+        _attempt(change),
         f"HTTP {change.http_status}" if change.http_status else "",
         f"{change.duration_ms} ms" if change.duration_ms is not None else "",
         change.error_type or "",
         shortened(printable(change.error_message or ""), MESSAGE_CHARACTERS_MAX),
     ]
     return f"{change.at}  {change.status:<10}  {', '.join(part for part in parts if part)}"
+
+
+def _attempt(change: StatusChange) -> str:
+    if not change.attempt:
+        return "no attempt"
+    is_stream = change.delivery_type is DeliveryType.SERVER_SENT_EVENT
+    return "sent on the stream" if is_stream else f"attempt {change.attempt}"
 
 
 def _urgency(case: Case) -> int:

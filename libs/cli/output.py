@@ -1,7 +1,7 @@
 """How the command line words things. Pure."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,14 +38,25 @@ def received(event: Mapping[str, Any], headers: Mapping[str, str], *, clock: str
     )
 
 
-def applied(answer: Mapping[str, Any]) -> list[str]:
-    """What control answered to an applied Rover file, line by line."""
+def applied(
+    answer: Mapping[str, Any], *, streams_url: str = "", command: Callable[..., str]
+) -> list[str]:
+    """What control answered to an applied Rover file, line by line.
+
+    `command` makes of words a command line that can be typed.
+    """
     lines = [f"{answer['name']}: applied in {answer['environment']} as {answer['clientId']}"]
     lines += [f"  exposes {each['eventType']}" for each in answer.get("exposures", [])]
     for each in answer.get("subscriptions", []):
-        target = each.get("callback") or each.get("deliveryType")
-        lines.append(f"  subscribes to {each['eventType']}, delivered to {target}")
-        lines.append(f"    subscription {each['id']}")
+        if "stream" in each:
+            listen = command("listen", each["eventType"], "--as", answer["clientId"])
+            lines.append(f"  subscribes to {each['eventType']}, read as a stream")
+            lines.append(f"    subscription {each['id']}")
+            lines.append(f"    at {streams_url}{each['stream']}")
+            lines.append(f"    listen: {listen}")
+        else:
+            lines.append(f"  subscribes to {each['eventType']}, delivered to {each['callback']}")
+            lines.append(f"    subscription {each['id']}")
     return [*lines, *(f"  Note: {notice}" for notice in answer.get("notices", []))]
 
 

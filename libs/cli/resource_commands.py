@@ -21,10 +21,11 @@ def apply(
     """Apply Rover files: create, change or remove exposures and subscriptions."""
     rovers = rover.read(file)
     platform = running(home)
+    url = platform.endpoints.sse or ""
     exposed: list[str] = []
     for each in rovers:
         answer = platform.apply(each, client_id=client_id)
-        typer.echo("\n".join(output.applied(answer)))
+        typer.echo("\n".join(output.applied(answer, streams_url=url, command=platform.command)))
         exposed += [exposure["eventType"] for exposure in answer.get("exposures", [])]
     if exposed:
         publish = platform.command("publish", exposed[0], "--data", '{"hello": "world"}')

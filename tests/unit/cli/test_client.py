@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import httpx
+import msgspec
 import pytest
 
 from deploy.local import programs
@@ -13,7 +14,9 @@ from libs.cli.rover import Rover
 
 Handler = Callable[[httpx.Request], httpx.Response]
 
-ENDPOINTS = programs.endpoints(Ports(8080), secret="s3cret", pids={})
+ENDPOINTS = msgspec.structs.replace(
+    programs.endpoints(Ports(8080), secret="s3cret", pids={}), sse="http://127.0.0.1:8082"
+)
 EVENT = {"id": "1", "type": "a.b.v1"}
 
 
@@ -30,6 +33,20 @@ def platform(handle: Handler) -> Platform:
 
 def answering(status: int, body: dict[str, object]) -> Platform:
     return platform(lambda _: httpx.Response(status, json=body))
+
+
+def resource(kind: str, resource_id: str, **spec: str) -> dict[str, object]:
+    """A document as control shows it."""
+    return {
+        "kind": kind,
+        "environment": "integration",
+        "id": resource_id,
+        "version": 7,
+        "createdAt": "",
+        "updatedAt": "",
+        "owner": str(spec.get("subscriberId") or spec.get("publisherId")),
+        "spec": spec,
+    }
 
 
 def test_an_event_goes_to_the_environment_with_the_publishers_token() -> None:
@@ -65,8 +82,28 @@ def test_a_type_that_nobody_exposes_asks_for_a_client() -> None:
 
 
 def test_the_publisher_of_a_type_is_who_exposes_it() -> None:
-    exposing = answering(200, {"spec": {"publisherId": "eni--a--shop"}})
+    exposing = answering(200, resource("exposure", "a.b.v1", publisherId="eni--a--shop"))
     assert exposing.publisher_of("a.b.v1") == "eni--a--shop"
+
+
+def test_a_stream_is_looked_for_on_every_page_of_the_subscriptions() -> None:
+    spec = {"type": "a.b.v1", "deliveryType": "server_sent_event", "subscriberId": "eni--a--bi"}
+    pages = {
+        None: {"items": [resource("subscription", "s1", type="other.v1")], "next": "more"},
+        "more": {"items": [resource("subscription", "s2", **spec)], "next": None},
+    }
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        assert request.url.path == "/v1/integration/subscriptions"
+        return httpx.Response(200, json=pages[request.url.params.get("cursor")])
+
+    found = platform(handle).find_stream("a.b.v1", client_id=None)
+    assert found.client_id == "eni--a--bi"
+    assert platform(handle).url_of(found) == "http://127.0.0.1:8082/v1/integration/sse/s2"
+
+
+def test_a_subscription_that_is_gone_has_no_stream() -> None:
+    assert answering(404, {}).stream("s1") is None
 
 
 def test_a_rover_is_sent_as_it_is_and_waited_for() -> None:

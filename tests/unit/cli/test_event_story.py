@@ -7,7 +7,7 @@ import msgspec
 
 from libs.cli import event_story
 from libs.cli.event_story import Findings, is_found, is_settled
-from libs.common.records import PublishedEvent, Status
+from libs.common.records import DeliveryType, PublishedEvent, Status
 from tests.unit.cli import events
 from tests.unit.cli.events import EVENT, STORED, change, findings, routing, subscription
 
@@ -140,3 +140,16 @@ def test_a_message_cannot_play_with_the_terminal() -> None:
     told = tell(findings(routing("s-1"), nasty))
     assert "\x1b" not in told
     assert max(len(line) for line in told.splitlines()) < 400
+
+
+def test_an_event_on_a_stream_waits_for_its_reader_or_was_sent() -> None:
+    called = subscription("s-1")
+    spec = msgspec.structs.replace(called.spec, delivery_type="server_sent_event", callback=None)
+    stream = msgspec.structs.replace(called, spec=spec)
+    waiting = tell(findings(routing("s-1"), existing=(stream,)))
+    assert "eni--a--billing by stream (subscription s-1)" in waiting
+    assert "./meridian listen a.b.v1 --as eni--a--billing" in waiting
+    sent = msgspec.structs.replace(
+        change("s-1", Status.DELIVERED), delivery_type=DeliveryType.SERVER_SENT_EVENT
+    )
+    assert "sent on the stream" in tell(findings(routing("s-1"), sent, existing=(stream,)))

@@ -7,6 +7,7 @@ import pytest
 
 from libs.cli import demo, envelope, output
 from libs.cli.errors import WrongUsage
+from tests.unit.cli.events import command
 
 NOW = datetime(2026, 11, 20, 10, 0, 0, 123_456, tzinfo=UTC)
 
@@ -58,12 +59,34 @@ def test_applying_names_the_subscription_and_where_it_delivers() -> None:
             "subscriptions": [
                 {"id": "5e0", "eventType": "a.b.v1", "callback": "http://127.0.0.1:9000/"}
             ],
-        }
+        },
+        command=command,
     )
     assert lines == [
         "billing: applied in integration as eni--quickstart--billing",
         "  subscribes to a.b.v1, delivered to http://127.0.0.1:9000/",
         "    subscription 5e0",
+    ]
+
+
+def test_applying_says_where_a_stream_is_read_and_how_to_listen() -> None:
+    lines = output.applied(
+        {
+            "name": "dashboard",
+            "environment": "integration",
+            "clientId": "eni--quickstart--dashboard",
+            "subscriptions": [
+                {"id": "5e1", "eventType": "a.b.v1", "stream": "/v1/integration/sse/5e1"}
+            ],
+        },
+        streams_url="http://127.0.0.1:8082",
+        command=command,
+    )
+    assert lines[1:] == [
+        "  subscribes to a.b.v1, read as a stream",
+        "    subscription 5e1",
+        "    at http://127.0.0.1:8082/v1/integration/sse/5e1",
+        "    listen: ./meridian listen a.b.v1 --as eni--quickstart--dashboard",
     ]
 
 
@@ -74,7 +97,8 @@ def test_applying_passes_on_what_the_platform_has_to_say_about_it() -> None:
             "environment": "integration",
             "clientId": "eni--quickstart--billing",
             "notices": ["Nobody exposes a.b.v1 in integration yet."],
-        }
+        },
+        command=command,
     )
     assert lines[-1] == "  Note: Nobody exposes a.b.v1 in integration yet."
 
