@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def lines(chunks: Iterator[bytes]) -> Iterator[str]:
-    """Lines as they end. A line ends with LF only: JSON may hold other breaks that Unicode knows."""
+    """Lines as they end. Only LF ends one: JSON may hold other breaks that Unicode knows."""
     rest = b""
     for chunk in chunks:
         *whole, rest = (rest + chunk).split(b"\n")

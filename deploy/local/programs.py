@@ -55,6 +55,7 @@ SERVICES: Final = (
     Service(name="producer", needs=Needs.API | Needs.AUTH, endpoint="publish"),
     Service(name="multiplexer"),
     Service(name="delivery", needs=Needs.CALLBACKS),
+    Service(name="sse", needs=Needs.API | Needs.AUTH, endpoint="sse"),
     Service(
         name="circuit_breaker",
         needs=Needs.API | Needs.AUTH | Needs.ADMIN,

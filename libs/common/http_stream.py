@@ -31,6 +31,10 @@ class Connection:
             await asyncio.sleep(0)
         return not self._is_lost and not self._transport.is_closing()
 
+    def abort(self) -> None:
+        """Ends the connection at once: the answer is not complete."""
+        self._transport.abort()
+
     def pause(self) -> None:
         """Something waits in this process."""
         self._writable.clear()

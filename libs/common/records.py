@@ -282,5 +282,13 @@ def decoder(record_type: type[T]) -> msgspec.json.Decoder[T]:
     return msgspec.json.Decoder(record_type)
 
 
+_stream_decoder: msgspec.json.Decoder[StreamRecord] = msgspec.json.Decoder(StreamRecord)
+
+
+def stream_record(_: str, value: bytes) -> StreamRecord:
+    """A value of the topic `streams`, for a `CompactedTable`; raises msgspec.DecodeError."""
+    return _stream_decoder.decode(value)
+
+
 head_decoder = decoder(EventHead)
 """Reads id, type and time of a CloudEvent, skipping its data."""

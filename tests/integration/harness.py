@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 from aiohttp import web
@@ -93,8 +93,11 @@ class Service:
                 await asyncio.sleep(0.02)
 
 
+S = TypeVar("S", bound=Service)
+
+
 @contextlib.asynccontextmanager
-async def running(service: Service) -> AsyncIterator[Service]:
+async def running(service: S) -> AsyncIterator[S]:
     """The service, started, and ended whatever happens."""
     try:
         await service.start()

@@ -25,7 +25,7 @@ SERVICE_FILES = {
     "metrics.py",
 }
 SERVICE_FOLDERS = {"adapters", "domain"}
-RECORDED_PACKAGES = {"delivery/service", "producer/api"}
+RECORDED_PACKAGES = {"delivery/service", "producer/api", "sse/service"}
 """Exceptions of docs/decisions/0004-service-packages.md."""
 
 # Written in pieces, so that this module does not find itself.

@@ -21,6 +21,8 @@ from services.multiplexer import metrics as multiplexer_metrics
 from services.multiplexer.settings import MultiplexerSettings
 from services.producer import metrics as producer_metrics
 from services.producer.settings import ProducerSettings
+from services.sse import metrics as sse_metrics
+from services.sse.settings import SseSettings
 
 PAGE: Final = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
 
@@ -29,6 +31,7 @@ SETTINGS: Final[Mapping[str, tuple[type[ServiceSettings], tuple[str, ...]]]] = {
     "control": (ControlSettings, ("Every service", "Services with an API", "Control")),
     "multiplexer": (MultiplexerSettings, ("Every service", "Multiplexer")),
     "delivery": (DeliverySettings, ("Every service", "Delivery")),
+    "sse": (SseSettings, ("Every service", "Services with an API", "Streams")),
     "circuit_breaker": (
         CircuitBreakerSettings,
         ("Every service", "Services with an API", "Circuit breaker"),
@@ -41,6 +44,7 @@ METRICS: Final = (
     control_metrics,
     multiplexer_metrics,
     delivery_metrics,
+    sse_metrics,
     circuit_breaker_metrics,
 )
 

@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from libs.common.errors import KafkaUnavailable, PermanentError
 from libs.common.kafka import config
 from libs.common.kafka.table import LATEST, end_offsets
+from libs.common.partitions import Partition
 from libs.common.settings import KafkaSettings
 from libs.common.topics import TopicSpec
 
 REQUEST_TIMEOUT_S = 15.0
 LEADER_CHECK_S = 0.05
+NO_RECORD = -1
+"""Kafka's answer when no record is as young as was asked."""
 
 
 class MissingTopic(PermanentError):
@@ -91,6 +94,34 @@ def _describe(kafka: KafkaSettings, topics: list[str]) -> dict[str, Any]:
                 raise MissingTopic(f"topic {name} does not exist") from error
             raise KafkaUnavailable(f"{name} cannot be described: {error.args[0].str()}") from error
     return found
+
+
+async def first_offset(kafka: KafkaSettings, partition: Partition, *, since_ms: int | None) -> int:
+    """Where the first record stands whose time is not before `since_ms`; None: the first of all.
+
+    Where the next record will stand when there is none. Raises KafkaUnavailable.
+    """
+    return await asyncio.to_thread(_first_offset, kafka, partition, since_ms)
+
+
+def _first_offset(kafka: KafkaSettings, partition: Partition, since_ms: int | None) -> int:
+    admin = AdminClient(config.silent(kafka, client_id="meridian-offsets"))
+    if since_ms is None:
+        return _listed(admin, partition, OffsetSpec.earliest())
+    # The end comes first: what arrives between the two questions is at or above it.
+    end = _listed(admin, partition, OffsetSpec.latest())
+    found = _listed(admin, partition, OffsetSpec.for_timestamp(since_ms))
+    return end if found == NO_RECORD else found
+
+
+def _listed(admin: AdminClient, partition: Partition, spec: Any) -> int:
+    try:
+        asked = admin.list_offsets(
+            {TopicPartition(*partition): spec}, request_timeout=REQUEST_TIMEOUT_S
+        )
+        return int(next(iter(asked.values())).result().offset)
+    except KafkaException as error:
+        raise KafkaUnavailable(f"offsets of {partition}: {error.args[0].str()}") from error
 
 
 class TopicEnds:

@@ -1,0 +1,1 @@
+"""Streams a subscription's events to a connected consumer."""

@@ -1,0 +1,1 @@
+"""What the stream service uses of Kafka."""

@@ -1,0 +1,1 @@
+"""The use cases: opening a stream, running it, ending it."""
