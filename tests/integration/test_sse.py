@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+import pytest_asyncio
 
 from libs.common import clock, http_server, ids
 from libs.common.partitions import partition_of
@@ -30,7 +31,10 @@ EVENTS = {"accept": "text/event-stream"}
 _status = decoder(StatusChange)
 
 
-@pytest.fixture
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def platform_topics(kafka_settings: KafkaSettings) -> AsyncIterator[Topics]:
     async with topics(kafka_settings) as found:
         yield found
@@ -166,26 +170,43 @@ class Reader:
         return found
 
 
-@pytest.fixture
-async def desk(platform_topics: Topics) -> AsyncIterator[Desk]:
-    issuer, stop = MemoryIssuer(), asyncio.Event()
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def issuer() -> AsyncIterator[tuple[MemoryIssuer, int]]:
+    found, stop = MemoryIssuer(), asyncio.Event()
     listener = http_server.bind("127.0.0.1", 0)
-    serving = asyncio.ensure_future(http_server.serve_on(listener, issuer.app, stop=stop))
+    serving = asyncio.ensure_future(http_server.serve_on(listener, found.app, stop=stop))
     try:
-        yield Desk(platform_topics, issuer, listener.getsockname()[1])
+        yield found, listener.getsockname()[1]
     finally:
         stop.set()
         await serving
         listener.close()
 
 
+@pytest.fixture
+def desk(platform_topics: Topics, issuer: tuple[MemoryIssuer, int]) -> Desk:
+    return Desk(platform_topics, *issuer)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def sse(
+    platform_topics: Topics,
+    issuer: tuple[MemoryIssuer, int],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[Sse]:
+    """A replica with default settings, for tests that leave it as it is."""
+    folder = tmp_path_factory.mktemp("sse")
+    async with running(Sse(Desk(platform_topics, *issuer), folder, "sse-9")) as found:
+        yield found
+
+
 async def test_events_come_in_order_those_from_before_the_connection_first(
-    desk: Desk, tmp_path: Path
+    desk: Desk, sse: Sse
 ) -> None:
     subscription = await desk.subscribe()
     other = await desk.subscribe("other")
     before = {await desk.write(subscription, f"before-{number}") for number in range(50)}
-    async with running(Sse(desk, tmp_path)) as sse, sse.stream(subscription) as reader:
+    async with sse.stream(subscription) as reader:
         assert reader.response.status_code == 200
         assert reader.response.headers["content-type"] == "text/event-stream"
         assert reader.response.headers["cache-control"] == "no-cache"
@@ -199,41 +220,35 @@ async def test_events_come_in_order_those_from_before_the_connection_first(
         assert all(finals[uuid] == [Status.DELIVERED] for uuid in before)
 
 
-async def test_lines_are_one_event_each_with_headers_on_request(desk: Desk, tmp_path: Path) -> None:
+async def test_lines_are_one_event_each_with_headers_on_request(desk: Desk, sse: Sse) -> None:
     subscription = await desk.subscribe()
     uuid = await desk.write(subscription, "a")
     await desk.write(subscription, "b")
-    async with running(Sse(desk, tmp_path)) as sse:
-        wanted = {"includeHttpHeaders": "true", "maxNumber": 1}
-        async with sse.stream(subscription, LINES, **wanted) as reader:
-            assert reader.response.headers["content-type"] == "application/stream+json"
-            event = json.loads(await reader.line() or "")
-            assert event["id"] == "a"
-            assert event["httpHeaders"] == {"x-custom": ["v"], "x-pubsub-offset-id": [uuid]}
-            assert await reader.line() is None
-        async with sse.stream(subscription, LINES, maxNumber=1) as reader:
-            event = json.loads(await reader.line() or "")
-            assert event == {"id": "b", "type": "orders.v1", "data": {"n": 1}}
+    wanted = {"includeHttpHeaders": "true", "maxNumber": 1}
+    async with sse.stream(subscription, LINES, **wanted) as reader:
+        assert reader.response.headers["content-type"] == "application/stream+json"
+        event = json.loads(await reader.line() or "")
+        assert event["id"] == "a"
+        assert event["httpHeaders"] == {"x-custom": ["v"], "x-pubsub-offset-id": [uuid]}
+        assert await reader.line() is None
+    async with sse.stream(subscription, LINES, maxNumber=1) as reader:
+        event = json.loads(await reader.line() or "")
+        assert event == {"id": "b", "type": "orders.v1", "data": {"n": 1}}
 
 
-async def test_the_next_connection_goes_on_where_the_last_one_ended(
-    desk: Desk, tmp_path: Path
-) -> None:
+async def test_the_next_connection_goes_on_where_the_last_one_ended(desk: Desk, sse: Sse) -> None:
     subscription = await desk.subscribe()
-    async with running(Sse(desk, tmp_path)) as sse:
-        for number in range(5):
-            await desk.write(subscription, str(number))
-            async with sse.stream(subscription) as reader:
-                assert await reader.ids(1) == [str(number)]
-        assert await sse.stop() == 0
+    for number in range(5):
+        await desk.write(subscription, str(number))
+        async with sse.stream(subscription) as reader:
+            assert await reader.ids(1) == [str(number)]
 
 
 async def test_a_newer_connection_cuts_the_older_one_out_in_any_process(
-    desk: Desk, tmp_path: Path
+    desk: Desk, sse: Sse, tmp_path: Path
 ) -> None:
     subscription = await desk.subscribe()
-    first, second = Sse(desk, tmp_path, "sse-0"), Sse(desk, tmp_path, "sse-1")
-    async with running(first), running(second), first.stream(subscription) as older:
+    async with running(Sse(desk, tmp_path)) as second, sse.stream(subscription) as older:
         await desk.write(subscription, "a")
         assert await older.ids(1) == ["a"]
         async with second.stream(subscription) as newer:
@@ -247,10 +262,11 @@ async def test_a_newer_connection_cuts_the_older_one_out_in_any_process(
                 assert await newest.ids(1) == ["c"]
 
 
-async def test_a_stream_can_be_ended_from_another_process(desk: Desk, tmp_path: Path) -> None:
+async def test_a_stream_can_be_ended_from_another_process(
+    desk: Desk, sse: Sse, tmp_path: Path
+) -> None:
     subscription = await desk.subscribe()
-    first, second = Sse(desk, tmp_path, "sse-0"), Sse(desk, tmp_path, "sse-1")
-    async with running(first), running(second), first.stream(subscription) as reader:
+    async with running(Sse(desk, tmp_path)) as second, sse.stream(subscription) as reader:
         await desk.write(subscription, "a")
         assert await reader.ids(1) == ["a"]
         async with httpx.AsyncClient() as client:
@@ -319,7 +335,7 @@ def _partition_of(subscriber: str) -> int:
     return partition_of(found.encode(), 4)
 
 
-async def test_repeats_foreign_and_expired_events_are_not_sent(desk: Desk, tmp_path: Path) -> None:
+async def test_repeats_foreign_and_expired_events_are_not_sent(desk: Desk, sse: Sse) -> None:
     subscription = await desk.subscribe()
     source = {"topicId": "t", "partition": 3, "leaderEpoch": 1, "offset": 7}
     old = clock.to_text(clock.utc_now() - timedelta(days=8))
@@ -331,24 +347,23 @@ async def test_repeats_foreign_and_expired_events_are_not_sent(desk: Desk, tmp_p
     expired = await desk.write(subscription, "expired", publishedAt=old)
     await desk.topics.put(TOPIC, subscription, b"{")
     await desk.write(subscription, "b")
-    async with running(Sse(desk, tmp_path)) as sse, sse.stream(subscription) as reader:
+    async with sse.stream(subscription) as reader:
         assert await reader.ids(2) == ["a", "b"]
         assert (await desk.finals({expired}))[expired] == [Status.EXPIRED]
 
 
-async def test_a_stream_ends_with_its_subscription(desk: Desk, tmp_path: Path) -> None:
+async def test_a_stream_ends_with_its_subscription(desk: Desk, sse: Sse) -> None:
     subscription = await desk.subscribe()
-    async with running(Sse(desk, tmp_path)) as sse:
-        async with sse.stream(subscription) as reader:
-            await desk.write(subscription, "a")
-            assert await reader.ids(1) == ["a"]
-            await desk.topics.put_resource(subscription, None)
-            assert await reader.event() is None
-            assert reader.last_comment == ": ended subscription_changed"
-        await desk.subscribe()
-        await desk.write(subscription, "new")
-        async with sse.stream(subscription) as reader:
-            assert await reader.ids(1) == ["new"]
+    async with sse.stream(subscription) as reader:
+        await desk.write(subscription, "a")
+        assert await reader.ids(1) == ["a"]
+        await desk.topics.put_resource(subscription, None)
+        assert await reader.event() is None
+        assert reader.last_comment == ": ended subscription_changed"
+    await desk.subscribe()
+    await desk.write(subscription, "new")
+    async with sse.stream(subscription) as reader:
+        assert await reader.ids(1) == ["new"]
 
 
 async def test_silence_ends_lines_with_504_and_is_filled_in_event_streams(
@@ -387,7 +402,7 @@ async def test_an_orderly_stop_ends_streams_and_repeats_nothing(desk: Desk, tmp_
             assert await reader.ids(1) == ["b"]
 
 
-async def test_who_may_read_and_what_else_is_refused(desk: Desk, tmp_path: Path) -> None:
+async def test_who_may_read_and_what_else_is_refused(desk: Desk, sse: Sse) -> None:
     subscription = await desk.subscribe()
     called_back = await desk.subscribe("eni--callback--app", deliveryType="callback")
     good = f"Bearer {desk.token()}"
@@ -400,7 +415,7 @@ async def test_who_may_read_and_what_else_is_refused(desk: Desk, tmp_path: Path)
         (409, "not-a-stream", called_back, good, {}),
         (406, "not-acceptable", subscription, good, {"accept": "image/png"}),
     ]
-    async with running(Sse(desk, tmp_path)) as sse, httpx.AsyncClient() as client:
+    async with httpx.AsyncClient() as client:
         for status, slug, wanted, authorization, headers in cases:
             given = {**headers, **({"authorization": authorization} if authorization else {})}
             answer = await client.get(sse.url(wanted), headers=given)
@@ -421,46 +436,38 @@ async def test_who_may_read_and_what_else_is_refused(desk: Desk, tmp_path: Path)
         assert answer.json()["id"] == "a"
 
 
-async def test_there_is_a_largest_number_of_streams(desk: Desk, tmp_path: Path) -> None:
+async def test_there_is_a_largest_number_of_streams_and_metrics_count_them(
+    desk: Desk, tmp_path: Path
+) -> None:
     one, two = await desk.subscribe(), await desk.subscribe("eni--two")
-    async with (
-        running(Sse(desk, tmp_path, streams_max="1")) as sse,
-        sse.stream(one),
-        sse.stream(two) as refused,
-    ):
-        assert refused.response.status_code == 503
-        assert refused.response.headers["retry-after"] == "5"
-
-
-async def test_former_epochs_are_removed_from_the_table(desk: Desk, tmp_path: Path) -> None:
-    subscription = await desk.subscribe()
-    async with running(Sse(desk, tmp_path)) as sse:
-        for number in range(3):
-            await desk.write(subscription, str(number))
-            async with sse.stream(subscription) as reader:
-                assert await reader.ids(1) == [str(number)]
-
-        def rows(records: list[Any]) -> dict[bytes, bytes | None]:
-            own = [one for one in records if subscription.encode() in one.key]
-            return {one.key: one.value for one in own}
-
-        def is_clean(records: list[Any]) -> bool:
-            left = [key for key, value in rows(records).items() if value is not None]
-            last = rows(records).get(max(left, key=len), b"") or b""
-            return len(left) == 2 and json.loads(last)["released"] is True
-
-        found = rows(await desk.topics.read_until(is_clean, STREAMS))
-        checkpoint = json.loads(found[max((k for k, v in found.items() if v), key=len)] or b"")
-        assert checkpoint["nextOffset"] >= 3
-        assert checkpoint["pending"] == []
-
-
-async def test_metrics_count_streams_and_events(desk: Desk, tmp_path: Path) -> None:
-    subscription = await desk.subscribe()
-    async with running(Sse(desk, tmp_path)) as sse:
-        async with sse.stream(subscription) as reader:
-            await desk.write(subscription, "a")
+    await desk.write(one, "a")
+    async with running(Sse(desk, tmp_path, streams_max="1")) as sse:
+        async with sse.stream(one) as reader, sse.stream(two) as refused:
+            assert refused.response.status_code == 503
+            assert refused.response.headers["retry-after"] == "5"
             await reader.ids(1)
             await sse.metric_becomes("open_sse_connections", 1.0)
             await sse.metric_becomes("sent_sse_events_total", 1.0)
         await sse.metric_becomes("open_sse_connections", 0.0)
+
+
+async def test_former_epochs_are_removed_from_the_table(desk: Desk, sse: Sse) -> None:
+    subscription = await desk.subscribe()
+    for number in range(3):
+        await desk.write(subscription, str(number))
+        async with sse.stream(subscription) as reader:
+            assert await reader.ids(1) == [str(number)]
+
+    def rows(records: list[Any]) -> dict[bytes, bytes | None]:
+        own = [one for one in records if subscription.encode() in one.key]
+        return {one.key: one.value for one in own}
+
+    def is_clean(records: list[Any]) -> bool:
+        left = [key for key, value in rows(records).items() if value is not None]
+        last = rows(records).get(max(left, key=len), b"") or b""
+        return len(left) == 2 and json.loads(last)["released"] is True
+
+    found = rows(await desk.topics.read_until(is_clean, STREAMS))
+    checkpoint = json.loads(found[max((k for k, v in found.items() if v), key=len)] or b"")
+    assert checkpoint["nextOffset"] >= 3
+    assert checkpoint["pending"] == []
