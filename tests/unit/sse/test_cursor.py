@@ -9,7 +9,12 @@ from services.sse.domain.cursor import Cursor, Phase, Tail, Tails
 
 PARTITION = Partition("subscribed-7d", 0)
 LANES = (b"a", b"b")
-ROOM = 3
+ROOM = 6
+"""Units of a consumer's queue; records differ in size."""
+
+
+def size_of(offset: int) -> int:
+    return offset % 3 + 1
 
 
 class Consumer:
@@ -24,7 +29,7 @@ class Consumer:
         self.scan_position = start
 
     def take(self, record: ConsumedRecord) -> bool:
-        if len(self.queue) >= ROOM:
+        if sum(map(size_of, self.queue)) + size_of(record.offset) > ROOM:
             return False
         self.queue.append(record.offset)
         return True
@@ -53,12 +58,12 @@ class Streams(RuleBasedStateMachine):
             for offset in range(start, min(start + number, len(self.log)))
         ]
 
-    @rule(lanes=st.lists(st.sampled_from(LANES), min_size=1, max_size=4))
+    @rule(lanes=st.lists(st.sampled_from(LANES), min_size=1, max_size=8))
     def write(self, lanes: list[bytes]) -> None:
         self.log += lanes
 
     @precondition(lambda self: len(self.consumers) < 4)
-    @rule(lane=st.sampled_from(LANES), back=st.integers(0, 5))
+    @rule(lane=st.sampled_from(LANES), back=st.integers(0, 12))
     def connect(self, lane: bytes, back: int) -> None:
         self.consumers.append(Consumer(lane, max(len(self.log) - back, 0)))
 
@@ -101,7 +106,7 @@ class Streams(RuleBasedStateMachine):
             consumer.cursor.phase = Phase.BEHIND
             consumer.scan_position = consumer.cursor.next_offset
 
-    @precondition(lambda self: self.consumers)
+    @precondition(lambda self: len(self.consumers) > 2)
     @rule(data=st.data())
     def disconnect(self, data: st.DataObject) -> None:
         consumer = data.draw(st.sampled_from(self.consumers))
@@ -110,7 +115,7 @@ class Streams(RuleBasedStateMachine):
         if unread is not None:
             self.unfollow(unread)
 
-    @precondition(lambda self: self.followed)
+    @precondition(lambda self: self.followed and len(self.log) % 7 == 0)
     @rule(data=st.data())
     def lose_tail(self, data: st.DataObject) -> None:
         tail, _ = data.draw(st.sampled_from(self.followed))
@@ -137,7 +142,7 @@ class Streams(RuleBasedStateMachine):
 
     @invariant()
     def queues_are_bounded(self) -> None:
-        assert all(len(one.queue) <= ROOM for one in self.consumers)
+        assert all(sum(map(size_of, one.queue)) <= ROOM for one in self.consumers)
 
     def teardown(self) -> None:
         """Whoever reads on gets everything."""
@@ -168,5 +173,37 @@ class Streams(RuleBasedStateMachine):
             self.followed.append((tail, tail.next_offset))
 
 
-Streams.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Streams.TestCase.settings = settings(max_examples=80, stateful_step_count=50, deadline=None)
 TestStreams = Streams.TestCase
+
+
+def log_of(*lanes: bytes) -> list[ConsumedRecord]:
+    return [ConsumedRecord(PARTITION, n, 0, lane, b"") for n, lane in enumerate(lanes)]
+
+
+def live(tails: Tails, consumer: Consumer) -> Tail:
+    """The consumer's tail, which begins at the end of an empty partition."""
+    tail = tails.scanned(consumer.cursor, [], position=consumer.start, is_end=True)
+    assert tail is not None
+    return tail
+
+
+def test_a_small_record_does_not_pass_a_large_one_that_found_no_room() -> None:
+    tails, consumer = Tails(), Consumer(b"a", 0)
+    tail = live(tails, consumer)
+    records = log_of(*[b"a"] * 7)  # of sizes 1, 2, 3, 1, 2, 3, 1
+    assert not tails.arrived(tail, records)
+    assert consumer.queue == [0, 1, 2]
+    assert (consumer.cursor.phase, consumer.cursor.next_offset) == (Phase.FULL, 3)
+
+
+def test_a_batch_of_a_tail_that_was_given_up_is_not_taken_for_its_successors() -> None:
+    tails, consumer = Tails(), Consumer(b"a", 0)
+    old = live(tails, consumer)
+    assert tails.close(consumer.cursor) is old
+    successor = Consumer(b"a", 0)
+    new = live(tails, successor)
+    assert not tails.arrived(old, log_of(b"b", b"b", b"a")[2:])
+    assert successor.queue == []
+    assert tails.arrived(new, log_of(b"a", b"a"))
+    assert successor.queue == [0, 1]
