@@ -177,9 +177,11 @@ def restored(
     settled: set[int] = set()
     pending: dict[LaneId, set[int]] = {}
     changed: set[LaneId] = set()
+    is_moved = False
     for record in records:
         match record:
             case PartitionProgress():
+                is_moved = record.committed != start
                 filters = dict(record.sources)
                 settled = {o for first, n in record.settled_above for o in range(first, first + n)}
             case LaneCheckpoint():
@@ -197,6 +199,7 @@ def restored(
         _pending=pending,
         _lane_of_pending={offset: lane for lane, found in pending.items() for offset in found},
         _changed_lanes=changed,
+        is_changed=is_moved or bool(changed),
     )
 
 

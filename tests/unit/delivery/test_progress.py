@@ -1,11 +1,7 @@
-"""What is settled of a partition, through any order of outcomes, crashes and restarts."""
-
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+"""What is settled of a partition, case by case; `test_progress_model` takes any steps."""
 
 from libs.common.ids import LaneId
-from libs.common.records import LaneCheckpoint, LaneRecord, PartitionProgress
+from libs.common.records import LaneCheckpoint, PartitionProgress
 from services.delivery.domain.progress import Admission, Progress, restored, runs
 
 A, B = LaneId("a"), LaneId("b")
@@ -86,114 +82,33 @@ def test_pending_records_that_kafka_has_no_more_are_forgotten() -> None:
     assert progress.checkpoint().lanes == {A: None}
 
 
+def test_pending_records_that_were_trimmed_are_a_change_to_be_written() -> None:
+    left = LaneCheckpoint(lane_id=A, state="LIVE", next_offset=9, pending=[2])
+    progress = restored("subscribed-7d", 3, start=9, low=4, records=[left])
+    assert progress.is_changed
+    assert progress.checkpoint().lanes == {A: None}
+    assert not restored("subscribed-7d", 3, start=9, low=2, records=[left]).is_changed
+
+
+def test_a_start_behind_what_was_trimmed_is_a_change_to_be_written() -> None:
+    left = PartitionProgress(
+        topic="subscribed-7d", partition=3, committed=5, settled_above=[(6, 3)], sources={}
+    )
+    progress = restored("subscribed-7d", 3, start=8, low=8, records=[left])
+    assert progress.is_changed
+    assert not restored("subscribed-7d", 3, start=5, low=0, records=[left]).is_changed
+
+
+def test_a_record_that_becomes_pending_is_a_change_to_be_written() -> None:
+    progress = fresh()
+    admit(progress, 0)
+    progress.checkpoint()
+    progress.advance(now_s=0.5, pending_after_s=PENDING_AFTER_S)
+    assert not progress.is_changed
+    progress.advance(now_s=1.0, pending_after_s=PENDING_AFTER_S)
+    assert progress.is_changed
+
+
 def test_runs_join_neighbours() -> None:
     assert runs([1, 2, 3, 7, 9, 10]) == [(1, 3), (7, 1), (9, 2)]
     assert runs([]) == []
-
-
-class PartitionOwners(RuleBasedStateMachine):
-    """A partition with records that are delivered in any order, and owners that come and go.
-
-    The reference is plain: a set of what was delivered, and how often.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.log: list[tuple[LaneId, int]] = []
-        self.delivered: dict[int, int] = {}
-        self.committed = 0
-        self.lanes: dict[LaneId, LaneCheckpoint] = {}
-        self.partition: PartitionProgress | None = None
-        self.now_s = 0.0
-        self.crashes = 0
-        self.own()
-
-    def own(self) -> None:
-        records: list[LaneRecord] = [*self.lanes.values()]
-        if self.partition is not None:
-            records.append(self.partition)
-        self.progress = restored("t", 0, start=self.committed, low=0, records=records)
-        self.read_to = self.committed
-        self.in_flight = set(self.progress.pending())
-
-    @rule(lane=st.sampled_from([A, B]), repeated=st.booleans())
-    def publish(self, lane: LaneId, *, repeated: bool) -> None:
-        """One more record, or a repeat of the last one."""
-        last = self.log[-1] if self.log else None
-        self.log.append(last if repeated and last else (lane, len(self.log)))
-
-    @precondition(lambda self: self.read_to < len(self.log))
-    @rule()
-    def read(self) -> None:
-        lane, source_offset = self.log[self.read_to]
-        sequence = ("s/0", (0, source_offset, lane))
-        if (
-            self.progress.admit(self.read_to, lane, sequence=sequence, now_s=self.now_s)
-            is Admission.DELIVER
-        ):
-            self.in_flight.add(self.read_to)
-        self.read_to += 1
-
-    @precondition(lambda self: self.in_flight)
-    @rule(data=st.data())
-    def settle(self, data: st.DataObject) -> None:
-        offset = data.draw(st.sampled_from(sorted(self.in_flight)))
-        self.in_flight.discard(offset)
-        self.progress.settle(offset)
-        source_offset = self.log[offset][1]
-        self.delivered[source_offset] = self.delivered.get(source_offset, 0) + 1
-
-    @rule(seconds=st.floats(0, 3))
-    def wait(self, seconds: float) -> None:
-        self.now_s += seconds
-
-    @rule(written=st.booleans())
-    def checkpoint(self, *, written: bool) -> None:
-        self.progress.advance(now_s=self.now_s, pending_after_s=PENDING_AFTER_S)
-        found = self.progress.checkpoint()
-        if not written:
-            self.progress.restore_changes(found)
-            return
-        self.committed, self.partition = found.committed, found.progress
-        for lane_id, lane in found.lanes.items():
-            if lane is None:
-                self.lanes.pop(lane_id, None)
-            else:
-                self.lanes[lane_id] = lane
-
-    @rule()
-    def crash(self) -> None:
-        """The next owner has only what was written."""
-        self.crashes += 1
-        self.own()
-
-    @invariant()
-    def the_written_offset_passes_nothing_unsettled(self) -> None:
-        pending = {offset for lane in self.lanes.values() for offset in lane.pending}
-        first_of: dict[int, int] = {}
-        for offset, (_, source_offset) in enumerate(self.log):
-            first_of.setdefault(source_offset, offset)
-        for source_offset, offset in first_of.items():
-            if offset < self.committed and source_offset not in self.delivered:
-                assert offset in pending
-
-    @invariant()
-    def without_a_crash_nothing_is_delivered_twice(self) -> None:
-        assert all(times <= 1 + self.crashes for times in self.delivered.values())
-
-    def teardown(self) -> None:
-        """An owner that finishes everything has delivered everything."""
-        while self.read_to < len(self.log):
-            self.read()
-        for offset in sorted(self.in_flight):
-            self.progress.settle(offset)
-            self.delivered[self.log[offset][1]] = 1
-        assert set(self.delivered) == {source_offset for _, source_offset in self.log}
-        self.progress.advance(now_s=self.now_s, pending_after_s=PENDING_AFTER_S)
-        found = self.progress.checkpoint()
-        assert found.committed == len(self.log)
-        assert found.progress.settled_above == []
-
-
-TestPartitionOwners = PartitionOwners.TestCase
-TestPartitionOwners.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
