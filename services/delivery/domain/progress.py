@@ -88,9 +88,10 @@ class Progress:
         self._open[offset] = entry
         return Admission.DELIVER
 
-    def skip(self, offset: int) -> None:
-        """Passes over a record that is nobody's."""
-        self._entries.append(_Entry(offset, NOBODY, 0.0, None, is_settled=True))
+    def skip(self, offset: int, *, sequence: Sequence) -> None:
+        """Passes over a record that others deliver; to the repeat filter it is like any other."""
+        self._at_newest.advance(*sequence)
+        self._entries.append(_Entry(offset, NOBODY, 0.0, sequence, is_settled=True))
         self.is_changed = True
 
     def settle(self, offset: int) -> None:

@@ -210,11 +210,11 @@ class Delivery:
             if found is Admission.DELIVER:
                 self._set_aside(owned, record)
             return
-        if job.event.delivery_type is not DeliveryType.CALLBACK:
-            owned.progress.skip(record.offset)
-            return
         source = job.event.source
         sequence = (source_key(source), position_of(source, job.event.subscription_id))
+        if job.event.delivery_type is not DeliveryType.CALLBACK:
+            owned.progress.skip(record.offset, sequence=sequence)
+            return
         found = owned.progress.admit(record.offset, job.lane_id, sequence=sequence, now_s=now_s)
         if found is Admission.DELIVER:
             self.courier.submit(owned, job)

@@ -74,6 +74,17 @@ def test_a_repeat_is_skipped_also_after_a_restart() -> None:
     assert again.admit(3, A, sequence=("t/0", (0, 8, "a")), now_s=0) is Admission.DELIVER
 
 
+def test_a_repeat_of_a_record_that_others_deliver_is_skipped_also_after_a_restart() -> None:
+    """The subscription's delivery type changed before the multiplexer repeated itself."""
+    progress = fresh()
+    progress.skip(0, sequence=("t/0", (0, 7, "a")))
+    assert progress.admit(1, A, sequence=("t/0", (0, 7, "a")), now_s=0) is Admission.SKIP
+    progress.advance(now_s=0, pending_after_s=PENDING_AFTER_S)
+    found = progress.checkpoint()
+    again = restored("subscribed-7d", 3, start=2, low=0, records=[found.progress])
+    assert again.admit(2, A, sequence=("t/0", (0, 7, "a")), now_s=0) is Admission.SKIP
+
+
 def test_pending_records_that_kafka_has_no_more_are_forgotten() -> None:
     left = LaneCheckpoint(lane_id=A, state="LIVE", next_offset=9, pending=[2, 5])
     progress = restored("subscribed-7d", 3, start=9, low=4, records=[left])
