@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
 
 from libs.common.ids import LaneId
 from libs.common.records import LaneCheckpoint, LaneRecord, PartitionProgress
@@ -64,8 +65,8 @@ class Progress:
     committed: int
     _at_committed: RepeatFilter
     _at_newest: RepeatFilter
-    _settled_before: set[int]
-    """Offsets above `committed` that a former owner settled."""
+    _settled_before: deque[int]
+    """Offsets that a former owner settled and that were not read again yet, ascending."""
     _pending: dict[LaneId, set[int]]
     _entries: deque[_Entry] = field(default_factory=deque)
     _open: dict[int, _Entry] = field(default_factory=dict)
@@ -78,8 +79,7 @@ class Progress:
     ) -> Admission:
         """Takes in the next record; offsets ascend."""
         is_new = sequence is None or self._at_newest.accept(*sequence)
-        is_settled = not is_new or offset in self._settled_before
-        self._settled_before.discard(offset)
+        is_settled = self._was_settled(offset) or not is_new
         entry = _Entry(offset, lane_id, now_s, sequence, is_settled)
         self._entries.append(entry)
         self.is_changed = True
@@ -91,6 +91,7 @@ class Progress:
     def skip(self, offset: int, *, sequence: Sequence) -> None:
         """Passes over a record that others deliver; to the repeat filter it is like any other."""
         self._at_newest.advance(*sequence)
+        self._was_settled(offset)
         self._entries.append(_Entry(offset, NOBODY, 0.0, sequence, is_settled=True))
         self.is_changed = True
 
@@ -133,13 +134,14 @@ class Progress:
         """What to write now; marks everything as unchanged."""
         changed, self._changed_lanes = self._changed_lanes, set()
         self.is_changed = False
+        settled = (entry.offset for entry in self._entries if entry.is_settled)
         return Checkpoint(
             committed=self.committed,
             progress=PartitionProgress(
                 topic=self.topic,
                 partition=self.partition,
                 committed=self.committed,
-                settled_above=runs(entry.offset for entry in self._entries if entry.is_settled),
+                settled_above=runs(chain(settled, self._settled_before)),
                 sources=self._at_committed.state(),
                 released=released,
             ),
@@ -150,6 +152,16 @@ class Progress:
         """The checkpoint was not written: everything in it is changed still."""
         self.is_changed = True
         self._changed_lanes |= set(checkpoint.lanes)
+
+    def _was_settled(self, offset: int) -> bool:
+        """True when a former owner settled the record; what lies below it comes no more."""
+        before = self._settled_before
+        while before and before[0] < offset:
+            before.popleft()
+        if not before or before[0] != offset:
+            return False
+        before.popleft()
+        return True
 
     def _make_pending(self, entry: _Entry) -> None:
         del self._open[entry.offset]
@@ -175,7 +187,7 @@ def restored(
     `low` is the first offset that Kafka still has: what is pending below it is gone.
     """
     filters: dict[str, Position] = {}
-    settled: set[int] = set()
+    settled: list[int] = []
     pending: dict[LaneId, set[int]] = {}
     changed: set[LaneId] = set()
     is_moved = False
@@ -184,7 +196,7 @@ def restored(
             case PartitionProgress():
                 is_moved = record.committed != start
                 filters = dict(record.sources)
-                settled = {o for first, n in record.settled_above for o in range(first, first + n)}
+                settled = [o for first, n in record.settled_above for o in range(first, first + n)]
             case LaneCheckpoint():
                 lane_id = LaneId(record.lane_id)
                 pending[lane_id] = {offset for offset in record.pending if offset >= low}
@@ -196,7 +208,7 @@ def restored(
         committed=start,
         _at_committed=RepeatFilter(filters),
         _at_newest=RepeatFilter(filters),
-        _settled_before={offset for offset in settled if offset >= start},
+        _settled_before=deque(offset for offset in settled if offset >= start),
         _pending=pending,
         _lane_of_pending={offset: lane for lane, found in pending.items() for offset in found},
         _changed_lanes=changed,

@@ -85,6 +85,28 @@ def test_a_repeat_of_a_record_that_others_deliver_is_skipped_also_after_a_restar
     assert again.admit(2, A, sequence=("t/0", (0, 7, "a")), now_s=0) is Admission.SKIP
 
 
+def test_what_was_settled_stays_settled_when_two_owners_follow_at_once() -> None:
+    """The second one writes a checkpoint before it has read that far again."""
+    progress = fresh()
+    for offset in range(4):
+        admit(progress, offset)
+    progress.settle(1)
+    progress.settle(3)
+    first = progress.checkpoint()
+    second = restored("subscribed-7d", 3, start=0, low=0, records=[first.progress])
+    admit(second, 0)
+    found = second.checkpoint()
+    assert found.progress.settled_above == [(1, 1), (3, 1)]
+    third = restored("subscribed-7d", 3, start=0, low=0, records=[found.progress])
+    admissions = [admit(third, offset) for offset in range(4)]
+    assert admissions == [
+        Admission.DELIVER,
+        Admission.SKIP,
+        Admission.DELIVER,
+        Admission.SKIP,
+    ]
+
+
 def test_pending_records_that_kafka_has_no_more_are_forgotten() -> None:
     left = LaneCheckpoint(lane_id=A, state="LIVE", next_offset=9, pending=[2, 5])
     progress = restored("subscribed-7d", 3, start=9, low=4, records=[left])
