@@ -29,8 +29,11 @@ RECORD_BYTES_MAX: Final = 2_097_152
 PUBLISHED_BYTES_MAX: Final = 1_310_720
 """Largest PublishedEvent; leaves room for what the multiplexer adds."""
 
-SUBSCRIPTION_EVENT_BYTES_MAX: Final = 1_572_864
-"""Largest SubscriptionEvent; decided before producing, below `RECORD_BYTES_MAX`."""
+COPIED_BYTES_MAX: Final = 1_572_864
+"""Largest event, with headers and fields, that is copied to subscriptions.
+
+Decided before producing. What a copy adds has room below `RECORD_BYTES_MAX`.
+"""
 
 _DAY_MS: Final = 86_400_000
 

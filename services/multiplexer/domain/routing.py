@@ -61,13 +61,23 @@ def output_for(event: PublishedEvent, source: Source, subscription: Subscription
     """The record of one subscription, or the dead letter that takes its place when too large."""
     placement = subscription.placement_at(event.resources_offset)
     key = subscription.id.encode()
-    value = encode(subscription_event(event, source, subscription, placement.retention_class))
-    if len(value) <= topics.SUBSCRIPTION_EVENT_BYTES_MAX:
+    if not is_too_large(event):
+        value = encode(subscription_event(event, source, subscription, placement.retention_class))
         return Output(topic=topics.subscribed(placement.retention_class), key=key, value=value)
     pointer = TooLargePointer(
         published_uuid=event.uuid, subscription_id=subscription.id, source=source
     )
     return Output(topic=topics.DEAD_LETTERS, key=key, value=encode(pointer), reason="too_large")
+
+
+def is_too_large(event: PublishedEvent) -> bool:
+    """True when the event's copies are over the limit.
+
+    Decided from the event alone: an evaluation that repeats another one has to decide the same,
+    also when a subscription, say its callback, was changed in between.
+    """
+    carried = encode((event.http_headers, event.additional_fields))
+    return len(event.event) + len(carried) > topics.COPIED_BYTES_MAX
 
 
 def subscription_event(

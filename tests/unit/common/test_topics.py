@@ -74,6 +74,6 @@ def test_retention_classes_are_those_that_have_a_topic() -> None:
 
 
 def test_a_record_within_its_limit_fits_every_topic_on_its_way() -> None:
-    assert topics.PUBLISHED_BYTES_MAX < topics.SUBSCRIPTION_EVENT_BYTES_MAX < RECORD_BYTES_MAX
+    assert topics.PUBLISHED_BYTES_MAX < topics.COPIED_BYTES_MAX < RECORD_BYTES_MAX
     limits = {spec.config["max.message.bytes"] for spec in by_name().values()}
     assert limits == {str(RECORD_BYTES_MAX)}

@@ -107,10 +107,22 @@ def test_the_class_is_the_one_in_force_when_the_event_was_published(
 
 
 def test_a_record_that_is_too_large_leaves_a_pointer_in_its_place() -> None:
-    huge = b'"' + b"x" * topics.SUBSCRIPTION_EVENT_BYTES_MAX + b'"'
+    huge = b'"' + b"x" * topics.COPIED_BYTES_MAX + b'"'
     output = output_for(published(huge), SOURCE, subscription("a"))
     assert (output.topic, output.reason) == (topics.DEAD_LETTERS, "too_large")
     assert json.loads(output.value)["publishedUuid"] == UUID
+
+
+def test_whether_an_event_is_too_large_does_not_depend_on_the_subscription() -> None:
+    """A repeat has to decide as the first time did, whatever was changed in between."""
+    short = subscription("a")
+    spec = msgspec.structs.replace(short.spec, callback="https://bi.example/" + "x" * 1_500)
+    long = msgspec.structs.replace(short, spec=spec)
+    for room in range(0, 2_000, 100):
+        event = published(b'"' + b"x" * (topics.COPIED_BYTES_MAX - room) + b'"')
+        outputs = [output_for(event, SOURCE, one) for one in (short, long)]
+        assert len({output.reason for output in outputs}) == 1
+        assert all(len(output.value) < topics.RECORD_BYTES_MAX for output in outputs)
 
 
 @pytest.mark.parametrize(
