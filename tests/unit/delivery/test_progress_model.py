@@ -320,10 +320,10 @@ def run(*, examples: int, steps: int) -> None:
 
 
 def test_a_partition_keeps_its_promises_through_any_steps() -> None:
-    run(examples=300, steps=15)
+    run(examples=150, steps=15)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_partition_keeps_its_promises_through_very_many_steps() -> None:
-    run(examples=6_000, steps=50)
+    run(examples=1_500, steps=40)
