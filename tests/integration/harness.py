@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import httpx
 from aiohttp import web
 
+from deploy.local import ports
 from libs.common import clock, ids, records
 from libs.common.kafka import config, reader
 from libs.common.kafka.admin import create_topics
@@ -37,14 +38,26 @@ async def eventually(condition: Callable[[], Any], *, within_s: float = WAIT_S) 
     return found
 
 
+_given: set[int] = set()
+
+
+def free_port() -> int:
+    """A port on which nothing listens, and that no other service of this run was given."""
+    base = free_ports().base
+    found = next(p for p in range(base, base + 100) if p not in _given and ports.can_listen(p))
+    _given.add(found)
+    return found
+
+
 class Service:
     """One service process."""
 
     def __init__(self, name: str, kafka: KafkaSettings, log: Path, **settings: str) -> None:
         prefix = f"MERIDIAN_{name.upper()}_"
         self.name = name
-        self.port = free_ports().base
+        self.port = free_port()
         self._log = log
+        self._log_position = 0
         self._environment = {
             **os.environ,
             f"{prefix}KAFKA__BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
@@ -78,6 +91,32 @@ class Service:
         if self.process.returncode is None:
             self.process.send_signal(number)
         return await asyncio.wait_for(self.process.wait(), WAIT_S)
+
+    def send(self, number: int) -> None:
+        """Sends a signal and waits for nothing."""
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    async def logs(self, text: str) -> None:
+        """Returns once the log has the text; fails after a bounded time."""
+        await eventually(lambda: text in self._new_log())
+
+    async def comes_back(self, text: str) -> None:
+        """Returns once the log has the text; starts the process again if it ends instead."""
+        assert self.process is not None
+        process = self.process
+        await eventually(lambda: process.returncode is not None or text in self._new_log())
+        if process.returncode is not None:
+            await self.start()
+
+    def forget_log(self) -> None:
+        """What was logged until now is not looked at by `logs` and `comes_back`."""
+        self._log_position = self._log.stat().st_size
+
+    def _new_log(self) -> str:
+        with self._log.open() as content:
+            content.seek(self._log_position)
+            return content.read()
 
     async def metric(self, name: str) -> float:
         """The sum of a metric over its labels."""
@@ -225,6 +264,10 @@ class Sink:
     def ids(self, path: str | None = None) -> list[str]:
         """Ids of the events received, in order."""
         return [json.loads(body)["id"] for name, _, body in self.requests if path in (None, name)]
+
+    def uuids(self) -> list[str]:
+        """The platform's ids of the events received, in order."""
+        return [headers["x-meridian-uuid"] for _, headers, _ in self.requests]
 
     async def _answer(self, request: web.Request) -> web.Response:
         body = await request.read()

@@ -15,7 +15,7 @@ from libs.common import clock, ids
 from libs.common.partitions import ConsumedRecord
 from libs.common.records import Status, StatusChange, decoder
 from libs.common.settings import KafkaSettings
-from libs.common.topics import DEAD_LETTERS, LANES, STATUS
+from libs.common.topics import DEAD_LETTERS, LANES, STATUS, subscribed
 from tests.integration.harness import Service, Sink, Topics, eventually, running, topics
 
 TOPIC = "subscribed-7d"
@@ -73,7 +73,8 @@ class Writer:
             "httpHeaders": {"x-custom": ["v"]},
             **changes,
         }
-        await self._topics.put(TOPIC, subscription, json.dumps(record).encode())
+        topic = subscribed(str(record["eventRetentionTime"]))
+        await self._topics.put(topic, subscription, json.dumps(record).encode())
         return uuid
 
 

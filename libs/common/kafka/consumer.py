@@ -29,7 +29,9 @@ logger = log.get(__name__)
 BATCH_MAX = 500
 POLL_S = 0.1
 COMMAND_S = 0.01
-OFFSETS_S = 15.0
+OFFSETS_S = 30.0
+"""Longest wait for offsets: those in a transaction of a killed owner are not told before the broker
+has aborted it, which takes 5 s and up to 10 s more until the broker looks."""
 
 
 class RebalanceListener(Protocol):
@@ -99,10 +101,11 @@ class GroupConsumer:
 
     @property
     def group_metadata(self) -> object:
-        """The group metadata captured at the last assignment.
+        """The group metadata captured when partitions last came or began to go.
 
         Offsets sent with it are refused once another member has taken over; metadata asked for
-        later would be accepted although the partitions are gone.
+        later would be accepted although the partitions are gone. While they are being revoked the
+        group has a new generation already, and this member is their owner still.
         """
         return self._group_metadata
 
@@ -234,13 +237,15 @@ class GroupConsumer:
         found = self._committed(consumer, partitions) if partitions else {}
         self._call_soon(self._forget, list(found))
         starts = self._in_loop(self._listener.assigned(found)) if found else {}
-        consumer.incremental_assign(
-            [TopicPartition(p.topic, p.number, offset) for p, offset in (starts or {}).items()]
-        )
+        wanted = [TopicPartition(p.topic, p.number, offset) for p, offset in starts.items()]
+        consumer.incremental_assign(wanted)
+        # A partition that was paused when it went would come back paused.
+        consumer.resume(wanted)
         self._is_member = True
         logger.info("group.assigned", partitions=[f"{p.topic}/{p.number}" for p in found])
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._group_metadata = consumer.consumer_group_metadata()
         gone = [Partition(p.topic, p.partition) for p in partitions]
         self._in_loop(self._listener.revoked(gone))
         consumer.incremental_unassign(partitions)
@@ -258,6 +263,8 @@ class GroupConsumer:
     ) -> dict[Partition, CommittedOffset]:
         found = {}
         for entry in consumer.committed(partitions, timeout=OFFSETS_S):
+            if entry.error is not None:
+                raise KafkaException(entry.error)
             low, high = consumer.get_watermark_offsets(entry, timeout=OFFSETS_S)
             offset = entry.offset if entry.offset >= 0 else None
             partition = Partition(entry.topic, entry.partition)

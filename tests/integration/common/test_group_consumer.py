@@ -4,15 +4,18 @@ import asyncio
 import contextlib
 import threading
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
 import pytest
+from confluent_kafka import Producer, TopicPartition
 
+from libs.common.kafka import config
 from libs.common.kafka.consumer import (
     CommitRefused,
     ConsumerFailed,
     GroupConsumer,
 )
+from libs.common.kafka.transactions import TransactionalWriter
 from libs.common.partitions import CommittedOffset, ConsumedRecord, Partition
 from libs.common.settings import KafkaSettings
 from tests.integration.common.topics_and_records import WAIT_S, eventually, new_topic, write
@@ -32,6 +35,7 @@ class Listener:
         self.records: list[ConsumedRecord] = []
         self.consumer: GroupConsumer | None = None
         self.commits_on_revoke = False
+        self.on_revoke: Callable[[Sequence[Partition]], Awaitable[None]] | None = None
         self.changed = asyncio.Condition()
 
     async def assigned(
@@ -45,6 +49,8 @@ class Listener:
     async def revoked(self, partitions: Sequence[Partition]) -> None:
         if self.commits_on_revoke and self.consumer is not None:
             await self.consumer.commit_now(dict.fromkeys(partitions, 7), metadata="bye")
+        if self.on_revoke is not None:
+            await self.on_revoke(partitions)
         self.owned -= set(partitions)
         await self._note("revoked", partitions)
 
@@ -198,6 +204,64 @@ async def test_a_partition_is_handed_over_only_after_its_owner_has_finished(
                 ("b", "assigned", numbers),
             ]
             first.commits_on_revoke = False
+
+
+async def test_a_partition_that_left_and_came_back_is_read_and_nothing_of_before_counts(
+    wide_group: Group,
+) -> None:
+    async with wide_group.member("a") as (consumer, first):
+        await first.until(lambda: len(first.owned) == 2)
+        both = dict.fromkeys(first.owned, 3)
+        for partition in both:
+            await wide_group.write(*[b"v"] * 3, partition=partition.number)
+        await first.until(lambda: len(first.records) == 6)
+        consumer.commit(both, metadata="")
+        await eventually(lambda: all(consumer.confirmed(p) == 3 for p in both))
+        consumer.pause(both)
+        async with wide_group.member("b") as (_, second):
+            (moved,) = second.owned
+        await first.until(lambda: len(first.owned) == 2)
+        assert consumer.confirmed(moved) is None
+        await wide_group.write(b"new", partition=moved.number)
+        await first.until(lambda: len(first.records) == 7)
+        assert first.records[-1].value == b"new"
+
+
+async def test_offsets_sent_while_partitions_go_belong_to_the_groups_present_generation(
+    wide_group: Group,
+) -> None:
+    writer = TransactionalWriter(wide_group.kafka, transactional_id=uuid.uuid4().hex)
+    await writer.start()
+    async with wide_group.member("a") as (consumer, first):
+        first.on_revoke = lambda gone: writer.commit(
+            [], offsets=dict.fromkeys(gone, 5), group_metadata=consumer.group_metadata
+        )
+        await first.until(lambda: len(first.owned) == 2)
+        async with wide_group.member("b") as (_, second):
+            (moved,) = second.owned
+            assert second.found[moved].offset == 5
+    await writer.close()
+
+
+async def test_offsets_of_an_owner_that_died_in_a_transaction_are_waited_for(
+    group: Group,
+) -> None:
+    partition = group.partition(0)
+    async with group.member("a") as (consumer, _):
+        dead = Producer(
+            config.transactional_producer(group.kafka, transactional_id=uuid.uuid4().hex)
+        )
+        await asyncio.to_thread(dead.init_transactions, WAIT_S)
+        dead.begin_transaction()
+        await asyncio.to_thread(
+            dead.send_offsets_to_transaction,
+            [TopicPartition(*partition, 5)],
+            consumer.group_metadata,
+            WAIT_S,
+        )
+    async with group.member("a") as (_, listener):
+        assert listener.found[partition].offset is None
+    del dead
 
 
 async def test_a_member_whose_name_another_process_took_ends_and_commits_nothing_more(
