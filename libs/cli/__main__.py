@@ -11,7 +11,7 @@ from libs.common.errors import PlatformError
 
 app = typer.Typer(
     name="meridian",
-    help="Publish/subscribe with callbacks, on real Kafka.",
+    help="Publish/subscribe with callbacks and streams, on real Kafka.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -86,7 +86,7 @@ def demo(
     home: HomeOption = None,
     port_base: PortBaseOption = ports.DEMO_BASE_DEFAULT,
 ) -> None:
-    """Start a platform of its own, publish events and show them arriving at a callback."""
+    """Start a platform of its own, publish events, show them at a callback and on a stream."""
     plan = demonstration.Plan(
         home=paths.ROOT / ".meridian-demo" if home is None else paths.home(home),
         ports=Ports(port_base),

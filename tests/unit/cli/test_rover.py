@@ -75,8 +75,11 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         rover.read(tmp_path / "absent.yaml")
 
 
-def test_the_example_of_the_quick_start_publishes_and_receives_one_type() -> None:
+def test_the_example_of_the_quick_start_has_one_type_a_callback_and_a_stream() -> None:
     example = Path(__file__).parents[3] / "examples" / "quickstart.yaml"
-    shop, billing = rover.read(example)
-    assert b"- eventType: orders.created.v1" in shop.body
-    assert b"- eventType: orders.created.v1" in billing.body
+    shop, billing, dashboard = rover.read(example)
+    assert all(
+        b"- eventType: orders.created.v1" in each.body for each in (shop, billing, dashboard)
+    )
+    assert b"deliveryType: callback" in billing.body
+    assert b"deliveryType: server_sent_event" in dashboard.body

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from libs.cli import demo, envelope, output
+from libs.cli import envelope, output
 from libs.cli.errors import WrongUsage
 from tests.unit.cli.events import command
 
@@ -119,15 +119,3 @@ def test_an_envelope_is_complete() -> None:
 def test_data_that_is_not_json_is_wrong_usage() -> None:
     with pytest.raises(WrongUsage, match="single quotes"):
         envelope.parse_data("{orderId: 1}")
-
-
-def test_percentiles_are_values_that_occurred() -> None:
-    values = [float(value) for value in range(1, 101)]
-    assert (demo.percentile(values, 50), demo.percentile(values, 95)) == (50.0, 95.0)
-    assert demo.percentile([7.0], 95) == 7.0
-
-
-def test_a_busy_machine_is_named_beside_the_times() -> None:
-    assert demo.busy(load=1.9, cores=2) == []
-    (line,) = demo.busy(load=4.24, cores=2)
-    assert "load 4.2 on 2 cores" in line
