@@ -5,6 +5,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 import httpx
 
@@ -12,9 +13,12 @@ from libs.cli import stream_client
 from libs.cli.client import Platform
 from libs.cli.errors import CommandFailed
 from libs.cli.event_stream import StreamEvent
-from libs.cli.listening import DELAY_S_MAX, Next, Seen, Tally, after_end, delay_s
+from libs.cli.listening import Next, Seen, Tally, after_end, delay_s
 from libs.cli.stream_client import Busy, Ending, StreamAddress, Unreachable
 from libs.cli.streams import Stream
+
+LASTING_S: Final = 5.0
+"""A connection that lived for so long was a good one."""
 
 Show = Callable[[StreamEvent], None]
 Say = Callable[[str], None]
@@ -115,7 +119,7 @@ class Listener:
     async def _pause(self, error: Unreachable, stop: asyncio.Event) -> None:
         if stop.is_set():
             return
-        if time.monotonic() - self._connected_at_s > DELAY_S_MAX:
+        if time.monotonic() - self._connected_at_s > LASTING_S:
             self._failures = 0
         self._failures += 1
         pause_s = delay_s(self._failures, wished_s=error.delay_s)
