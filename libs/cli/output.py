@@ -60,11 +60,13 @@ def applied(
     return [*lines, *(f"  Note: {notice}" for notice in answer.get("notices", []))]
 
 
-def greeting(*, publish: str, control: str, home: Path, next_steps: Sequence[str]) -> list[str]:
+def greeting(
+    *, publish: str, streams: str, control: str, home: Path, next_steps: Sequence[str]
+) -> list[str]:
     """What to know about a platform that has just become ready: addresses, home, commands."""
     return [
         f"Meridian is ready. State, logs and endpoints.json: {home}",
-        f"Publish: {publish}   Control: {control}",
+        f"Publish: {publish}   Streams: {streams}   Control: {control}",
         "For development only: callbacks to this machine and by plain http are allowed,",
         "and whoever has the client secret in endpoints.json can be any client.",
         "Next, each in a terminal of its own:",

@@ -35,6 +35,7 @@ def up(
     at = Ports(port_base)
     greeting = output.greeting(
         publish=ports.url(at.api("producer")),
+        streams=ports.url(at.api("sse")),
         control=ports.url(at.api("control")),
         home=folder,
         next_steps=demonstration.first_steps(folder),

@@ -20,8 +20,8 @@ from deploy.local.ports import HOST
 from libs.cli import receiver
 from libs.common import http_server
 from tests.conftest import free_ports
+from tests.integration.command_line import COMMAND_S_MAX, meridian, publish
 
-COMMAND_S_MAX = 60.0
 ARRIVAL_S_MAX = 30.0
 
 ROVER = """\
@@ -40,29 +40,6 @@ spec:
       callback: http://127.0.0.1:{port}/
       delivery: {{retry: {{attempts: {attempts}}}}}
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-async def meridian(home: Path, *arguments: str) -> Ended:
-    """Runs the command against the platform in a home."""
-    running = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "libs.cli", *arguments),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, "MERIDIAN_HOME": str(home)},
-    )
-    async with asyncio.timeout(COMMAND_S_MAX):
-        out, err = await running.communicate()
-    assert "Traceback" not in err.decode()
-    return Ended(running.returncode or 0, out.decode(), err.decode())
 
 
 @dataclass(slots=True)
@@ -102,15 +79,6 @@ async def apply_rover(home: Path, folder: Path, *, port: int, attempts: int = 11
     assert (applied.code, applied.err) == (0, "")
     assert f"subscribes to {event_type}" in applied.out
     return event_type
-
-
-async def publish(home: Path, event_type: str, data: str) -> str:
-    """Publishes an event; its id."""
-    event_id = str(uuid.uuid4())
-    published = await meridian(home, "publish", event_type, "--data", data, "--id", event_id)
-    assert (published.code, published.err) == (0, "")
-    assert f"meridian event {event_id}" in published.out
-    return event_id
 
 
 async def test_what_is_published_arrives_at_the_callback(
