@@ -11,6 +11,7 @@ Clock = Callable[[], datetime]
 
 _WITHOUT_OFFSET = len("2026-11-20T10:00:00.123")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 def utc_now() -> datetime:
@@ -34,4 +35,4 @@ def from_text(text: str) -> datetime:
 
 def to_ms(moment: datetime) -> int:
     """Milliseconds since the epoch, as Kafka counts."""
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
+    return (moment - _EPOCH) // _MILLISECOND

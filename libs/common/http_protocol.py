@@ -16,6 +16,11 @@ HEAD_BYTES_MAX: Final = 65_536
 HEAD_TIMEOUT_S: Final = 20.0
 """For a head to arrive, and for what is left of a body after its answer."""
 
+WHOLE_BODY: Final = "meridian.body.whole"
+"""The ASGI extension of a request whose body has arrived: one `receive` gives all of it."""
+
+_WITH_WHOLE_BODY: Final[dict[str, dict[object, object]]] = {WHOLE_BODY: {}}
+
 _REASONS: Final = {
     400: b"Bad Request",
     431: b"Request Header Fields Too Large",
@@ -82,6 +87,7 @@ class BoundedHttp(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The body is here."""
+        self.scope["extensions"] = _WITH_WHOLE_BODY
         self._is_reading_body = False
         self._disarm()
         super().on_message_complete()

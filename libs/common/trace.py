@@ -82,7 +82,10 @@ def from_headers(headers: Mapping[str, Sequence[str]], new_ids: NewIds) -> Trace
 
     Names are lower-case; of several values the first counts.
     """
-    incoming = _NOTHING if HEADER_NAMES.isdisjoint(headers) else _incoming(headers)
+    if HEADER_NAMES.isdisjoint(headers):
+        ids = new_ids(24)
+        return TraceContext(trace_id=ids[:32], span_id=ids[32:])
+    incoming = _incoming(headers)
     return TraceContext(
         trace_id=incoming.trace_id or new_ids(16),
         span_id=new_ids(8),

@@ -25,6 +25,7 @@ from libs.common.errors import (
     UnreadableBody,
     Violation,
 )
+from libs.common.http_protocol import WHOLE_BODY
 from libs.common.problem import CONTENT_TYPE, Problem, framework_problem, problem
 
 logger = log.get(__name__)
@@ -85,6 +86,7 @@ def error_response(error: PlatformError, *, instance: str) -> Response:
 async def read_body(request: Request, *, bytes_max: int, timeout_s: float) -> bytes:
     """The whole body of a request; see `receive_body`."""
     return await receive_body(
+        request.scope,
         request.receive,
         announced=request.headers.get("content-length", ""),
         bytes_max=bytes_max,
@@ -93,9 +95,11 @@ async def read_body(request: Request, *, bytes_max: int, timeout_s: float) -> by
 
 
 async def receive_body(
-    receive: Receive, *, announced: str, bytes_max: int, timeout_s: float
+    scope: Scope, receive: Receive, *, announced: str, bytes_max: int, timeout_s: float
 ) -> bytes:
     """The whole body. `announced` is the text of Content-Length, empty when there is none.
+
+    A body that has arrived with its head, as most do, is taken without a timer.
 
     Raises TooLarge (by Content-Length before anything is read, otherwise as soon as the limit is
     passed), SlowBody when it takes longer than `timeout_s` in all, UnreadableBody when the caller
@@ -103,6 +107,8 @@ async def receive_body(
     """
     if announced.isdecimal() and int(announced) > bytes_max:
         raise TooLarge(f"The body has {announced} bytes; at most {bytes_max} are taken.")
+    if WHOLE_BODY in scope.get("extensions", ()):
+        return await _receive(receive, bytes_max)
     try:
         async with asyncio.timeout(timeout_s):
             return await _receive(receive, bytes_max)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from libs.common import http_server
-from libs.common.http_protocol import HEAD_BYTES_MAX, BoundedHttp
+from libs.common.http_protocol import HEAD_BYTES_MAX, WHOLE_BODY, BoundedHttp
 
 HOST = "127.0.0.1"
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n"
@@ -25,17 +25,21 @@ class Served:
     port: int
     answering: asyncio.Event
     asked: asyncio.Queue[str]
+    is_whole: asyncio.Queue[bool]
+    """Whether the body of a request was there when the app began."""
     stop: asyncio.Event
     ended: asyncio.Future[None]
 
 
 @contextlib.asynccontextmanager
 async def serving(connections_max: int | None = None) -> AsyncIterator[Served]:
-    answering, asked, stop = asyncio.Event(), asyncio.Queue[str](), asyncio.Event()
+    answering, stop = asyncio.Event(), asyncio.Event()
+    asked, is_whole = asyncio.Queue[str](), asyncio.Queue[bool]()
     answering.set()
 
     async def app(scope: Any, _: Any, send: Callable[[Any], Awaitable[None]]) -> None:
         asked.put_nowait(scope["path"])
+        is_whole.put_nowait(WHOLE_BODY in scope.get("extensions", ()))
         await answering.wait()
         await send(
             {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]}
@@ -49,7 +53,7 @@ async def serving(connections_max: int | None = None) -> AsyncIterator[Served]:
     )
     await asyncio.sleep(0)  # its first step is to listen
     try:
-        yield Served(port, answering, asked, stop, ended)
+        yield Served(port, answering, asked, is_whole, stop, ended)
     finally:
         stop.set()
         await ended
@@ -123,6 +127,14 @@ async def test_large_bodies_do_not_count_as_heads() -> None:
         raw = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n" % len(body) + body
         for _ in range(2):
             assert (await exchanged(connection, raw))[0] == 200
+
+
+async def test_a_body_that_came_with_its_head_is_said_to_be_whole() -> None:
+    head = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n"
+    async with serving() as served, connected(served) as connection:
+        for body in (b"xx", b"x"):
+            assert (await exchanged(connection, head + body))[0] == 200
+        assert [await served.is_whole.get() for _ in range(2)] == [True, False]
 
 
 @pytest.mark.parametrize("started", [b"", b"GET / HTT", GET], ids=["nothing", "line", "headers"])

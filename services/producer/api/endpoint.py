@@ -107,6 +107,7 @@ class PublishEndpoint:
         self._admission.reserve(size)
         passage.reserved = size
         body = await web.receive_body(
+            scope,
             receive,
             announced=headers.get("content-length", _NOT_ANNOUNCED)[0],
             bytes_max=self._limits.body_bytes_max,

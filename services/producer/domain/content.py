@@ -18,7 +18,7 @@ CLOUDEVENTS_JSON: Final = "application/cloudevents+json"
 BINARY_PREFIX: Final = "ce-"
 
 _CLOUDEVENTS: Final = "application/cloudevents"
-_BINARY_MARKS: Final = ("ce-specversion", "ce-id", "ce-type", "ce-source")
+_BINARY_MARKS: Final = frozenset({"ce-specversion", "ce-id", "ce-type", "ce-source"})
 _CHARSET: Final = re.compile(r";\s*charset\s*=\s*\"?([^\s;\"]*)", re.IGNORECASE)
 _ACCEPTED: Final = (
     f"Send one event as {JSON} or {CLOUDEVENTS_JSON}, or in CloudEvents binary mode (headers ce-*)."
@@ -41,7 +41,7 @@ def mode_of(headers: Headers) -> Mode:
     _refuse_what_is_missing(headers)
     content_type = single(headers, "content-type")
     media_type = media_type_of(content_type)
-    is_binary = any(name in headers for name in _BINARY_MARKS)
+    is_binary = not _BINARY_MARKS.isdisjoint(headers)
     if is_binary and not media_type.startswith(_CLOUDEVENTS):
         return Mode.BINARY
     if media_type not in {JSON, CLOUDEVENTS_JSON}:

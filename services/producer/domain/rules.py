@@ -33,17 +33,21 @@ _BASE64: Final = re.compile(
     r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", re.ASCII
 )
 
+_MISSING: Final = "is missing or blank"
+
 Check = Callable[[Any], str | None]
-"""What is wrong with a value (None: the field is absent), in words; None when nothing is."""
+"""What is wrong with the value of a field that is there, in words; None when nothing is."""
 
 
 def violations(parts: Parts, mode: Mode) -> list[Violation]:
     """Everything that is wrong with the event; empty for a good one."""
     attributes = parts.attributes
+    checks = _CHECKS[mode]
     found = list(parts.faults)
-    for name, check in _CHECKS[mode].items():
-        detail = check(attributes.get(name))
-        if detail is not None:
+    found.extend(Violation(pointer(name), _MISSING) for name in _REQUIRED - attributes.keys())
+    for name, value in attributes.items():
+        check = checks.get(name)
+        if check is not None and (detail := check(value)) is not None:
             found.append(Violation(pointer(name), detail))
     found.extend(_data_violations(parts, mode))
     if len(attributes) > ATTRIBUTES_MAX:
@@ -56,19 +60,15 @@ def violations(parts: Parts, mode: Mode) -> list[Violation]:
 def _text(value: Any) -> str | None:
     if not isinstance(value, str):
         return "has to be text"
-    if _CONTROL.search(value):
+    if not value.isprintable() and _CONTROL.search(value):
         return "must not hold control characters"
     return None
 
 
 def _required(value: Any) -> str | None:
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return "is missing or blank"
+    if isinstance(value, str) and not value.strip():
+        return _MISSING
     return _text(value)
-
-
-def _optional(value: Any) -> str | None:
-    return None if value is None else _text(value)
 
 
 def _uuid(value: Any) -> str | None:
@@ -86,8 +86,8 @@ def _type(value: Any) -> str | None:
 
 
 def _time(value: Any) -> str | None:
-    wrong = _optional(value)
-    if value is None or wrong is not None:
+    wrong = _text(value)
+    if wrong is not None:
         return wrong
     if _TIME.fullmatch(value):
         try:
@@ -99,28 +99,23 @@ def _time(value: Any) -> str | None:
 
 
 def _encoded(value: Any) -> str | None:
-    if value is None:
-        return None
     if not isinstance(value, str) or not _BASE64.fullmatch(value):
         return "has to be text in base64"
     return None
 
 
-def _partition_key(value: Any) -> str | None:
-    return None if value is None else _required(value)
-
-
+_REQUIRED: Final = frozenset({"id", "type", "source", "specversion"})
 _CLOUDEVENTS: Final[Mapping[str, Check]] = {
     "id": _required,
     "type": _type,
     "source": _required,
     "specversion": _required,
     "time": _time,
-    "datacontenttype": _optional,
-    "dataref": _optional,
-    "dataschema": _optional,
-    "subject": _optional,
-    "partitionkey": _partition_key,
+    "datacontenttype": _text,
+    "dataref": _text,
+    "dataschema": _text,
+    "subject": _text,
+    "partitionkey": _required,
     "data_base64": _encoded,
 }
 _CHECKS: Final[Mapping[Mode, Mapping[str, Check]]] = {

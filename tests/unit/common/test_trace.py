@@ -8,7 +8,11 @@ from libs.common.trace import TraceContext, from_headers
 
 TRACE = "463ac35c9f6413ad48485a3953bb6124"
 SPAN = "a2fb4a1d1a96d312"
-NEW = {16: "0af7651916cd43dd8448eb211c80319c", 8: "b7ad6b7169203331"}
+NEW = {
+    24: "5b8efff798038103d269b633813fc60ceee19b7ec3c1b174",
+    16: "0af7651916cd43dd8448eb211c80319c",
+    8: "b7ad6b7169203331",
+}
 
 
 def continued(**headers: str) -> TraceContext:
@@ -17,7 +21,7 @@ def continued(**headers: str) -> TraceContext:
 
 
 def test_without_headers_a_sampled_trace_begins() -> None:
-    assert continued() == TraceContext(trace_id=NEW[16], span_id=NEW[8])
+    assert continued() == TraceContext(trace_id=NEW[24][:32], span_id=NEW[24][32:])
 
 
 def test_b3_headers_are_continued_by_a_child_span() -> None:
