@@ -10,6 +10,10 @@ import uvloop
 from libs.common import log, runtime, settings
 from libs.common.errors import SettingsError
 
+GARBAGE_OBJECTS = 10_000
+"""New objects, less those that are gone, after which the collector looks for cycles. What comes and
+goes with an event has none: with Python's own 700 it looks often, and for nothing."""
+
 
 def main(
     service: str,
@@ -28,6 +32,7 @@ def main(
     log.configure(service=service, instance=loaded.instance, level=loaded.log_level)
     # What was imported stays: the collector need not look at it again and again.
     gc.freeze()
+    gc.set_threshold(GARBAGE_OBJECTS, *gc.get_threshold()[1:])
     try:
         uvloop.run(_until_done(run, loaded))
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the last resort
