@@ -17,6 +17,7 @@ from typing import Self
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
+from multidict import CIMultiDict, istr
 from yarl import URL
 
 from libs.common import addresses
@@ -26,7 +27,8 @@ from services.delivery.settings import DeliverySettings
 
 ANSWER_BYTES_MAX = 65_536
 DNS_TTL_S = 10
-ADDRESSES_REMEMBERED_MAX = 4_096
+URLS_REMEMBERED_MAX = 4_096
+TIMEOUTS_REMEMBERED_MAX = 256
 KEEP_ALIVE_S = 25.0
 """Below the idle timeout of common proxies."""
 
@@ -58,13 +60,23 @@ class CheckingResolver(AbstractResolver):
         await self._resolver.close()
 
 
+class CallbackRequest(aiohttp.ClientRequest):
+    """A request without headers of the client's own choice."""
+
+    DEFAULT_HEADERS: dict[istr, str] = {}  # noqa: RUF012 - as in the class above
+
+
 class HttpCallbacks:
     """`Callbacks` by aiohttp."""
 
     def __init__(self, settings: DeliverySettings) -> None:
-        self._settings = settings
-        self._refusal = lru_cache(ADDRESSES_REMEMBERED_MAX)(
-            lambda address: addresses.refusal(address, settings.allowed_callback_networks)
+        self._target = lru_cache(URLS_REMEMBERED_MAX)(
+            lambda url: _target(url, settings.allowed_callback_networks)
+        )
+        self._timeout = lru_cache(TIMEOUTS_REMEMBERED_MAX)(
+            lambda total_s: aiohttp.ClientTimeout(
+                total=total_s, connect=None, sock_connect=settings.connect_timeout_s
+            )
         )
         connector = aiohttp.TCPConnector(
             limit=settings.connections_max,
@@ -77,7 +89,7 @@ class HttpCallbacks:
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
-            skip_auto_headers=("accept-encoding",),
+            request_class=CallbackRequest,
         )
 
     async def __aenter__(self) -> Self:
@@ -96,7 +108,21 @@ class HttpCallbacks:
     ) -> Answer:
         """One request; whatever goes wrong is an answer."""
         try:
-            return await self._request(url, body, headers, timeout_s)
+            target, refusal = self._target(url)
+            if refusal is not None:
+                return Refused(error_type="address_refused", message=refusal)
+            async with self._session.post(
+                target,
+                data=body,
+                headers=CIMultiDict(headers),
+                allow_redirects=False,
+                timeout=self._timeout(timeout_s),
+            ) as response:
+                await _read_and_drop(response)
+                return Answered(
+                    status=response.status,
+                    retry_after_s=retry_after_s(response.headers.get("Retry-After")),
+                )
         except AddressRefused as error:
             return Refused(error_type="address_refused", message=str(error))
         except aiohttp.InvalidURL as error:
@@ -106,25 +132,13 @@ class HttpCallbacks:
         except (aiohttp.ClientError, ssl.SSLError, OSError, ValueError) as error:
             return _unanswered(error)
 
-    async def _request(
-        self, url: str, body: bytes, headers: Sequence[tuple[str, str]], timeout_s: float
-    ) -> Answer:
-        target = URL(url)
-        if target.host is not None and addresses.is_ip_literal(target.host):
-            reason = self._refusal(target.host)
-            if reason is not None:
-                raise AddressRefused(reason)
-        timeout = aiohttp.ClientTimeout(
-            total=timeout_s, connect=None, sock_connect=self._settings.connect_timeout_s
-        )
-        async with self._session.post(
-            target, data=body, headers=headers, allow_redirects=False, timeout=timeout
-        ) as response:
-            await _read_and_drop(response)
-            return Answered(
-                status=response.status,
-                retry_after_s=retry_after_s(response.headers.get("Retry-After")),
-            )
+
+def _target(url: str, allowed: Sequence[IpNetwork]) -> tuple[URL, str | None]:
+    """The URL, and why its host may not be called: known at once where that is an address."""
+    target = URL(url)
+    if target.host is None or not addresses.is_ip_literal(target.host):
+        return target, None
+    return target, addresses.refusal(target.host, allowed)
 
 
 async def _read_and_drop(response: aiohttp.ClientResponse) -> None:
