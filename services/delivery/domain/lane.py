@@ -20,6 +20,8 @@ class Job:
     event: SubscriptionEvent
     head: EventHead
     size_bytes: int
+    published_at_s: float
+    """Seconds since the epoch."""
     attempts: int = 0
 
 

@@ -7,14 +7,15 @@ honoured between 1 and 8 times the planned delay. The numbers are Horizon's.
 from dataclasses import dataclass
 from typing import Final, assert_never
 
+import msgspec
+
 SUCCESS_STATUSES: Final = frozenset({200, 201, 202, 204})
 RETRYABLE_STATUSES: Final = frozenset({401, 429, 502, 503, 504})
 RETRY_AFTER_STATUSES: Final = frozenset({429, 503})
 RETRY_AFTER_FACTOR_MAX: Final = 8.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """How a subscription's attempts are judged and repeated; times in seconds."""
 
     attempts_max: int = 11
@@ -25,8 +26,7 @@ class Policy:
     retries_server_errors: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class Answered(msgspec.Struct, frozen=True, kw_only=True):
     """The subscriber answered; `retry_after_s` is its wish, if it has one."""
 
     status: int

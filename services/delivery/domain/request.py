@@ -36,21 +36,31 @@ NOT_PROPAGATED: Final = frozenset(
 )
 
 
+_OWN: Final = (
+    "x-event-id",
+    "x-event-type",
+    "x-pubsub-publisher-id",
+    "x-pubsub-subscriber-id",
+    "x-subscription-id",
+    "x-meridian-uuid",
+)
+_NOT_TAKEN: Final = NOT_PROPAGATED | FIXED.keys() | set(_OWN)
+
+
 def headers(event: SubscriptionEvent, head: EventHead) -> list[tuple[str, str]]:
     """The request's headers; a header with several values is repeated."""
-    own = {
-        **FIXED,
-        "x-event-id": head.id,
-        "x-event-type": head.type,
-        "x-pubsub-publisher-id": event.publisher_id,
-        "x-pubsub-subscriber-id": event.subscriber_id,
-        "x-subscription-id": event.subscription_id,
-        "x-meridian-uuid": event.uuid,
-    }
+    own = (
+        head.id,
+        head.type,
+        event.publisher_id,
+        event.subscriber_id,
+        event.subscription_id,
+        event.uuid,
+    )
     propagated = [
         (name, value)
         for name, values in event.http_headers.items()
+        if name not in _NOT_TAKEN
         for value in values
-        if name not in NOT_PROPAGATED and name not in own
     ]
-    return [*propagated, *own.items()]
+    return [*propagated, *FIXED.items(), *zip(_OWN, own, strict=True)]

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
+import msgspec
+
 from libs.common.records import DeliveryType, Status, StatusChange
 from services.delivery.domain.lane import Job
 from services.delivery.domain.outcome import Answer, Answered
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """The attempt that led to a status; number 0 means that none was made."""
 
     number: int = 0

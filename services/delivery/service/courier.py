@@ -66,6 +66,9 @@ class Courier:
             delay_s_max=settings.retry_delay_s_max,
         )
         self.unsettled_bytes = 0
+        self._posting = 0
+        metrics.unsettled_bytes.set_function(lambda: self.unsettled_bytes)
+        metrics.in_flight.set_function(lambda: self._posting)
 
     async def run(self) -> None:
         """Carries the attempts until cancelled; an unforeseen failure of one ends the process."""
@@ -86,7 +89,7 @@ class Courier:
             lane = owned.lanes[job.lane_id] = Lane(job.lane_id)
             metrics.lanes.inc()
         lane.add(job)
-        self._count_bytes(job.size_bytes)
+        self.unsettled_bytes += job.size_bytes
         self._pump(owned, lane)
 
     async def release(self, owned: Iterable[Owned], *, wait_s: float) -> None:
@@ -121,7 +124,7 @@ class Courier:
 
     def _forget(self, owned: Owned) -> None:
         unsettled = [job for lane in owned.lanes.values() for job in lane.ready]
-        self._count_bytes(-sum(job.size_bytes for job in (*unsettled, *owned.timers)))
+        self.unsettled_bytes -= sum(job.size_bytes for job in (*unsettled, *owned.timers))
         metrics.lanes.dec(len(owned.lanes))
         owned.timers.clear()
         owned.lanes.clear()
@@ -156,7 +159,7 @@ class Courier:
         try:
             await self._attempt_once(owned, lane, job)
         except asyncio.CancelledError:
-            self._count_bytes(-job.size_bytes)
+            self.unsettled_bytes -= job.size_bytes
             raise
         lane.in_flight -= 1
         self._pump(owned, lane)
@@ -190,11 +193,10 @@ class Courier:
 
     @staticmethod
     def _is_expired(job: Job, policy: Policy) -> bool:
-        published = clock.from_text(job.event.published_at).timestamp()
         return outcome.is_expired(
-            now_s=clock.utc_now().timestamp(),
+            now_s=time.time(),
             timeout_s=policy.timeout_s,
-            published_at_s=published,
+            published_at_s=job.published_at_s,
             retention_s=topics.RETENTION_S[job.event.event_retention_time],
         )
 
@@ -202,13 +204,16 @@ class Courier:
         url = subscription.spec.callback
         if not url:
             return Refused(error_type="no_callback_url", message="the subscription has no callback")
-        with metrics.in_flight.track_inprogress():
+        self._posting += 1
+        try:
             answer = await self._callbacks.post(
                 url,
                 body=bytes(job.event.event),
                 headers=request.headers(job.event, job.head),
                 timeout_s=policy.timeout_s,
             )
+        finally:
+            self._posting -= 1
         metrics.callbacks_of(str(answer.status) if isinstance(answer, Answered) else "none").inc()
         return answer
 
@@ -217,9 +222,7 @@ class Courier:
     ) -> None:
         match verdict:
             case Delivered():
-                published = clock.from_text(job.event.published_at)
-                elapsed = clock.utc_now() - published
-                metrics.end_to_end_seconds.observe(max(elapsed.total_seconds(), 0.0))
+                metrics.end_to_end_seconds.observe(max(time.time() - job.published_at_s, 0.0))
                 self._finish(owned, job, Status.DELIVERED, attempt)
             case Reject():
                 reason = Reason(verdict.error_type, verdict.message)
@@ -239,7 +242,7 @@ class Courier:
         if verdict.slows_lane:
             lane.slow_down(time.monotonic() + verdict.delay_s)
         if owned.is_closing:
-            self._count_bytes(-job.size_bytes)
+            self.unsettled_bytes -= job.size_bytes
             return
         loop = asyncio.get_running_loop()
         owned.timers[job] = loop.call_later(verdict.delay_s, self._retry_due, owned, lane, job)
@@ -292,7 +295,7 @@ class Courier:
     def _settled(self, owned: Owned, job: Job) -> None:
         owned.unstored -= 1
         owned.progress.settle(job.coordinates.offset)
-        self._count_bytes(-job.size_bytes)
+        self.unsettled_bytes -= job.size_bytes
         lane = owned.lanes.get(job.lane_id)
         if lane is not None:
             lane.unsettled -= 1
@@ -301,10 +304,6 @@ class Courier:
                 metrics.lanes.dec()
         owned.calm.set()
         self._on_settled()
-
-    def _count_bytes(self, number: int) -> None:
-        self.unsettled_bytes += number
-        metrics.unsettled_bytes.set(self.unsettled_bytes)
 
 
 def _nothing() -> None:

@@ -12,7 +12,7 @@ from functools import partial
 
 import msgspec
 
-from libs.common import log
+from libs.common import clock, log
 from libs.common.ids import LaneId
 from libs.common.kafka.transactions import TransactionAborted
 from libs.common.partitions import CommittedOffset, ConsumedRecord, Partition
@@ -239,6 +239,7 @@ class Delivery:
         try:
             event = _decoder.decode(record.value or b"")
             head = head_decoder.decode(event.event)
+            published_at_s = clock.from_text(event.published_at).timestamp()
         except (msgspec.MsgspecError, ValueError):
             return None
         return Job(
@@ -249,6 +250,7 @@ class Delivery:
             event=event,
             head=head,
             size_bytes=len(record.value or b""),
+            published_at_s=published_at_s,
         )
 
     def _pause_or_resume(self, owned: Owned) -> None:

@@ -46,7 +46,14 @@ def job(offset: int = 0, **http_headers: list[str]) -> Job:
     )
     coordinates = Coordinates(topic="subscribed-7d", partition=0, offset=offset)
     head = EventHead(id="1", type="orders.v1")
-    return Job(lane_id=LANE, coordinates=coordinates, event=event, head=head, size_bytes=2)
+    return Job(
+        lane_id=LANE,
+        coordinates=coordinates,
+        event=event,
+        head=head,
+        size_bytes=2,
+        published_at_s=1_795_168_800.0,
+    )
 
 
 def subscription_to(callback: str) -> Subscription:

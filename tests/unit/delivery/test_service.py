@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import re
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
@@ -323,9 +324,17 @@ async def test_a_lost_partition_is_dropped_without_a_checkpoint() -> None:
             await asyncio.sleep(0)
 
 
-async def test_a_record_nobody_can_read_is_set_aside_before_the_offset_passes_it() -> None:
+WITHOUT_A_TIME = re.sub(
+    rb'"publishedAt": "[^"]*"', b'"publishedAt": "noon"', consumed(0).value or b""
+)
+
+
+@pytest.mark.parametrize("value", [b"\xff", WITHOUT_A_TIME], ids=["no JSON", "no time"])
+async def test_a_record_nobody_can_read_is_set_aside_before_the_offset_passes_it(
+    value: bytes,
+) -> None:
     async with Rig().owning() as rig:
-        rig.delivery.on_batch([ConsumedRecord(PARTITION, 0, 0, b"key", b"\xff")])
+        rig.delivery.on_batch([ConsumedRecord(PARTITION, 0, 0, b"key", value)])
         rig.feed(1)
         rig.producer.acknowledge()
         assert [record.topic for record in rig.producer.written] == [topics.DEAD_LETTERS]
