@@ -39,6 +39,7 @@ BATCH_MAX = 500
 POLL_S = 0.1
 LATEST = cast("OffsetSpec", OffsetSpec.latest())
 METADATA_S = 5.0
+RETRY_S = 1.0
 
 _PASSING = (KafkaError._PARTITION_EOF, KafkaError._TRANSPORT)
 
@@ -115,7 +116,7 @@ class CompactedTable(Generic[V]):
         """
         if self.position_in(partition) >= offset:
             return
-        end = await asyncio.to_thread(self._end_of, partition)
+        end = await self._known_end(partition)
         while self.position_in(partition) < min(offset, end):
             await self.moved()
 
@@ -132,6 +133,15 @@ class CompactedTable(Generic[V]):
         finally:
             self._closing.set()
             await asyncio.shield(asyncio.to_thread(thread.join))
+
+    async def _known_end(self, partition: int) -> int:
+        """The end of a partition, once Kafka tells it."""
+        while True:
+            try:
+                return await asyncio.to_thread(self._end_of, partition)
+            except KafkaUnavailable as error:
+                logger.warning("table.kafka_unavailable", topic=self._topic, detail=str(error))
+                await asyncio.sleep(RETRY_S)
 
     def _end_of(self, partition: int) -> int:
         admin = AdminClient(config.silent(self._kafka, client_id=self._client_id))
@@ -185,7 +195,7 @@ class CompactedTable(Generic[V]):
                 logger.warning("table.topic_missing", topic=self._topic)
             except (KafkaException, KafkaUnavailable) as error:
                 logger.warning("table.kafka_unavailable", topic=self._topic, detail=str(error))
-            self._closing.wait(1.0)
+            self._closing.wait(RETRY_S)
         return None
 
     def _begin(self, targets: dict[int, int]) -> None:
@@ -246,14 +256,24 @@ def _check(batch: list[Message]) -> None:
 
 def end_offsets(admin: AdminClient, topic: str, partitions: list[int]) -> dict[int, int]:
     """The offset after the last record, uncommitted ones included; raises KafkaUnavailable."""
+    try:
+        try:
+            return _end_offsets(admin, topic, partitions)
+        except KafkaException:
+            # A client that lives for long asks with the leaders' epochs as it knows them, is
+            # refused once a broker has started again, and would not look by itself for minutes.
+            admin.list_topics(topic, timeout=METADATA_S)
+            return _end_offsets(admin, topic, partitions)
+    except KafkaException as error:
+        raise KafkaUnavailable(f"end offsets of {topic}: {error.args[0].str()}") from error
+
+
+def _end_offsets(admin: AdminClient, topic: str, partitions: list[int]) -> dict[int, int]:
     wanted = {TopicPartition(topic, p): LATEST for p in partitions}
     futures = admin.list_offsets(
         wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=METADATA_S
     )
-    try:
-        return {tp.partition: future.result().offset for tp, future in futures.items()}
-    except KafkaException as error:
-        raise KafkaUnavailable(f"end offsets of {topic}: {error.args[0].str()}") from error
+    return {tp.partition: future.result().offset for tp, future in futures.items()}
 
 
 def _fail(future: asyncio.Future[None], detail: str) -> None:
