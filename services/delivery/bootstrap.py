@@ -33,12 +33,26 @@ async def run(settings: DeliverySettings) -> None:
         client_id=settings.instance,
         on_change=catalog.apply,
     )
+    writer = TransactionalWriter(settings.kafka, transactional_id=settings.instance)
+    try:
+        await writer.start()
+        await run_with(settings, writer, catalog, table)
+        await writer.close()
+    finally:
+        writer.give_up()
+
+
+async def run_with(
+    settings: DeliverySettings,
+    writer: TransactionalWriter,
+    catalog: Catalog,
+    table: CompactedTable[Resource],
+) -> None:
+    """Builds the rest around the writer of checkpoints, and runs it until SIGTERM."""
     properties = {
         **config.producer(settings.kafka, client_id=settings.instance, linger_ms=STATUS_LINGER_MS),
         "message.timeout.ms": 0,
     }
-    writer = TransactionalWriter(settings.kafka, transactional_id=settings.instance)
-    await writer.start()
     async with AckProducer(properties) as producer, HttpCallbacks(settings) as callbacks:
         progress_log = KafkaProgressLog(
             settings.kafka,
@@ -63,7 +77,6 @@ async def run(settings: DeliverySettings) -> None:
         )
         delivery.read_from(consumer)
         await supervise(settings, delivery, consumer, table=table, producer=producer)
-        await writer.close()
 
 
 async def supervise(

@@ -5,9 +5,11 @@ waits for Kafka.
 """
 
 import asyncio
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -23,6 +25,8 @@ logger = log.get(__name__)
 START_S = 30.0
 COMMIT_S = 10.0
 ENDING_S = 60.0
+SLICE_S = 1.0
+"""After so long a call is looked at again: may it go on?"""
 
 
 class TransactionAborted(TemporaryError):
@@ -63,6 +67,7 @@ class TransactionalWriter:
         )
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kafka-transactions")
         self._is_fenced = False
+        self._is_given_up = threading.Event()
 
     async def start(self) -> None:
         """Ends what a former owner of the id left open; waits for Kafka for at most 30 s.
@@ -98,6 +103,10 @@ class TransactionalWriter:
             await self._run(self._producer.close)
         await asyncio.to_thread(self._thread.shutdown)
 
+    def give_up(self) -> None:
+        """Lets the transaction under way fail soon; for a process that ends without `close`."""
+        self._is_given_up.set()
+
     async def _run(self, function: Any, *args: Any) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, function, *args)
 
@@ -115,9 +124,12 @@ class TransactionalWriter:
                 positions = [
                     TopicPartition(p.topic, p.number, o) for p, o in transaction.offsets.items()
                 ]
-                self._producer.send_offsets_to_transaction(
-                    positions, transaction.group_metadata, COMMIT_S
+                send = partial(
+                    self._producer.send_offsets_to_transaction,
+                    positions,
+                    transaction.group_metadata,
                 )
+                self._patiently(send, COMMIT_S)
             self._end_transaction()
         except OffsetMoved:
             self._abort()
@@ -157,25 +169,31 @@ class TransactionalWriter:
                 raise OffsetMoved(f"records stand at {landed[:3]}, not at {first}")
 
     def _end_transaction(self) -> None:
-        deadline_s = time.monotonic() + ENDING_S
-        while True:
-            try:
-                self._producer.commit_transaction(COMMIT_S)
-            except KafkaException as error:
-                if not error.args[0].retriable():
-                    raise
-                if time.monotonic() > deadline_s:
-                    raise FencedOut(
-                        "it is not known whether a transaction was committed"
-                    ) from error
-            else:
-                return
+        try:
+            self._patiently(self._producer.commit_transaction, ENDING_S)
+        except KafkaException as error:
+            if error.args[0].retriable():
+                raise FencedOut("it is not known whether a transaction was committed") from error
+            raise
 
     def _abort(self) -> None:
         try:
-            self._producer.abort_transaction(COMMIT_S)
+            self._patiently(self._producer.abort_transaction, ENDING_S)
         except KafkaException as error:
             raise FencedOut(f"a transaction could not be ended: {error.args[0].str()}") from error
+
+    def _patiently(self, call: Callable[[float], object], timeout_s: float) -> None:
+        """Calls until it succeeds, fails for good or the time is over: Kafka may be away."""
+        deadline_s = time.monotonic() + timeout_s
+        while True:
+            try:
+                call(SLICE_S)
+            except KafkaException as error:
+                is_over = time.monotonic() > deadline_s or self._is_given_up.is_set()
+                if is_over or not error.args[0].retriable():
+                    raise
+            else:
+                return
 
     def _translated(self, error: KafkaException) -> Exception:
         cause = error.args[0]
