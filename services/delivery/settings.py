@@ -18,6 +18,9 @@ class DeliverySettings(ServiceSettings):
     pending_after_s: float = Field(
         default=1.0, gt=0, description="A record in flight for longer stops holding the offset."
     )
+    unsaved_s_max: float = Field(
+        default=0.6, gt=0, le=10, description="No callback begins while progress is not saved."
+    )
     concurrency: int = Field(
         default=32, gt=0, le=256, description="Callbacks at once per subscription, by default."
     )

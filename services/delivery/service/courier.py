@@ -69,6 +69,8 @@ class Courier:
         self._posting = 0
         metrics.unsettled_bytes.set_function(lambda: self.unsettled_bytes)
         metrics.in_flight.set_function(lambda: self._posting)
+        self.is_held = False
+        """No attempt begins: what it brings about could not be saved now."""
 
     async def run(self) -> None:
         """Carries the attempts until cancelled; an unforeseen failure of one ends the process."""
@@ -91,6 +93,13 @@ class Courier:
         lane.add(job)
         self.unsettled_bytes += job.size_bytes
         self._pump(owned, lane)
+
+    def go_on(self, owned: Iterable[Owned]) -> None:
+        """Ends a hold."""
+        self.is_held = False
+        for one in owned:
+            for lane in list(one.lanes.values()):
+                self._pump(one, lane)
 
     async def release(self, owned: Iterable[Owned], *, wait_s: float) -> None:
         """Starts nothing more in the partitions and waits for what is in flight.
@@ -141,7 +150,7 @@ class Courier:
 
     def _pump(self, owned: Owned, lane: Lane) -> None:
         """Starts as many attempts of the lane as may be under way."""
-        if owned.is_closing or self._tasks is None or not lane.ready:
+        if owned.is_closing or self.is_held or self._tasks is None or not lane.ready:
             return
         concurrency = self._concurrency(lane.ready[0].event.subscription_id)
         while (job := lane.take(concurrency=concurrency, now_s=time.monotonic())) is not None:

@@ -1,8 +1,11 @@
 """Partitions that this process owns: intake, checkpoints, hand-over.
 
 Offsets and checkpoints are written together every 200 ms when something changed, and before a
-partition goes. On assignment the former owner's checkpoints are read first; what was pending is
-brought from Kafka by a reader of its own, while new records are delivered.
+partition goes. While that fails, or takes too long, no callback begins: a crash repeats what was
+not written, and a process that was stalled finds out first whether its partitions are its own.
+
+On assignment the former owner's checkpoints are read first; what was pending is brought from Kafka
+by a reader of its own, while new records are delivered.
 """
 
 import asyncio
@@ -33,6 +36,9 @@ from services.delivery.service.owned import Owned
 from services.delivery.settings import DeliverySettings
 
 logger = log.get(__name__)
+
+RELEASE_ATTEMPTS_MAX = 3
+"""How often the last checkpoint of a partition is tried."""
 
 PICK_MAX = 200
 """Pending records that are brought from Kafka at once."""
@@ -123,10 +129,24 @@ class Delivery:
         await self._hand_over(list(self._owned), wait_s=self._settings.stop_s)
 
     async def checkpoint_forever(self) -> None:
-        """Writes what changed, every 200 ms."""
+        """Writes what changed, every 200 ms; holds callbacks back while it cannot be written."""
+        loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(self._settings.checkpoint_interval_s)
-            await self._checkpoint(list(self._owned.values()))
+            late = loop.call_later(self._settings.unsaved_s_max, self._hold)
+            try:
+                is_saved = False
+                while not is_saved:
+                    await asyncio.sleep(self._settings.checkpoint_interval_s)
+                    is_saved = await self._checkpoint(list(self._owned.values()))
+            finally:
+                late.cancel()
+            if self.courier.is_held:
+                logger.info("callbacks.go_on")
+                self.courier.go_on(self._owned.values())
+
+    def _hold(self) -> None:
+        logger.warning("callbacks.held", reason="progress cannot be written")
+        self.courier.is_held = True
 
     async def recover_forever(self) -> None:
         """Brings the pending records of newly assigned partitions from Kafka."""
@@ -160,11 +180,14 @@ class Delivery:
             owned.backlog.clear()
         self._room.set()
         await self.courier.release(leaving, wait_s=wait_s)
-        await self._checkpoint(leaving, released=True)
+        for _ in range(RELEASE_ATTEMPTS_MAX):
+            if await self._checkpoint(leaving, released=True):
+                break
         for owned in leaving:
             self._owned.pop(owned.partition, None)
 
-    async def _checkpoint(self, partitions: Sequence[Owned], *, released: bool = False) -> None:
+    async def _checkpoint(self, partitions: Sequence[Owned], *, released: bool = False) -> bool:
+        """Writes what changed of the partitions; False when the transaction was aborted."""
         async with self._writing:
             now_s = time.monotonic()
             written = {}
@@ -175,15 +198,17 @@ class Delivery:
                 if owned.progress.is_changed or released:
                     written[owned.partition] = owned.progress.checkpoint(released=released)
             if not written:
-                return
+                return True
             try:
                 with metrics.checkpoint_seconds.time():
                     await self._progress_log.write(written)
             except TransactionAborted as error:
                 logger.warning("checkpoint.aborted", detail=str(error))
-                for partition, checkpoint in written.items():
-                    if partition in self._owned:
-                        self._owned[partition].progress.restore_changes(checkpoint)
+                for owned in partitions:
+                    if owned.partition in written:
+                        owned.progress.restore_changes(written[owned.partition])
+                return False
+            return True
 
     def _room_made(self) -> None:
         """An event was settled: what waited for its lane or for memory may go on."""

@@ -275,6 +275,31 @@ async def test_an_aborted_checkpoint_is_written_again() -> None:
         assert rig.progress.last.lanes["sub"].pending == [0]  # type: ignore[index, union-attr]
 
 
+async def test_while_progress_cannot_be_written_no_callback_begins() -> None:
+    async with Rig(unsaved_s_max=0.02, concurrency=1).owning() as rig:
+        rig.progress.aborts = 1_000_000
+        rig.feed(0, 1)
+        await rig.began(1)
+        while not rig.delivery.courier.is_held:
+            await asyncio.sleep(0)
+        rig.callbacks.answer()
+        assert await rig.stored(1) == [("e0", "DELIVERED", 1)]
+        aborts = rig.progress.aborts
+        while rig.progress.aborts > aborts - 3:
+            await asyncio.sleep(0)
+        assert rig.callbacks.began == ["e0"]
+        rig.progress.aborts = 0
+        await rig.began(2)
+        await rig.committed(1)
+
+
+async def test_the_last_checkpoint_of_a_partition_is_tried_again() -> None:
+    async with Rig(checkpoint_interval_s=4).owning() as rig:
+        rig.progress.aborts = 2
+        await rig.delivery.revoked([PARTITION])
+        assert rig.progress.last.progress.released
+
+
 async def test_pending_records_are_brought_back_and_those_that_are_gone_forgotten() -> None:
     first = Rig(pending_after_s=0.01)
     async with first.owning():
