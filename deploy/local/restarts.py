@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Final
 
 DELAY_S_FIRST: Final = 0.5
-DELAY_S_MAX: Final = 30.0
+DELAY_S_MAX: Final = 4.0
+"""With the start itself below the 8 s for which a partition may stand still."""
 STABLE_S: Final = 60.0
 """A process that ran this long starts over with the first delay."""
 
