@@ -16,7 +16,7 @@ from services.multiplexer.domain.position import CommitNote
 from services.multiplexer.service import Multiplexer, Outside
 from services.multiplexer.settings import MultiplexerSettings
 
-REPORT_INTERVAL_S = 0.01
+REPORT_INTERVAL_S = 0.05
 """Acknowledgements only move commits and routing records, which are not on an event's way."""
 
 

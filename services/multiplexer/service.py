@@ -22,7 +22,13 @@ from services.multiplexer import metrics
 from services.multiplexer.domain.parsing import Poison, Readable, parse
 from services.multiplexer.domain.pipeline import InFlight, Pipeline
 from services.multiplexer.domain.position import CommitNote, note_text, start_offset
-from services.multiplexer.domain.routing import Output, output_for, recipients, routing_record
+from services.multiplexer.domain.routing import (
+    Output,
+    match_of,
+    output_for,
+    recipients,
+    routing_record,
+)
 from services.multiplexer.ports import Abort, Headers, Reader, RecordLog, Resources, Subscriptions
 from services.multiplexer.settings import MultiplexerSettings
 
@@ -207,11 +213,15 @@ class Multiplexer:
 
     def _route(self, state: PartitionState, consumed: ConsumedRecord, parsed: Readable) -> None:
         event, source = parsed.event, self._source(consumed)
-        matched = recipients(
+        found = recipients(
             event,
             self._outside.subscriptions.subscriptions_of(event.environment, parsed.head.type),
         )
-        outputs = [output_for(event, source, subscription) for subscription in matched]
+        matched = [match_of(event, subscription) for subscription in found]
+        outputs = [
+            output_for(event, source, subscription, uuid=match.uuid)
+            for subscription, match in zip(found, matched, strict=True)
+        ]
         record = routing_record(
             event, parsed.head, source, matched=matched, at=clock.to_text(clock.utc_now())
         )
@@ -222,11 +232,10 @@ class Multiplexer:
             routing=encode(record),
             key=event.uuid.encode(),
         )
-        published_ms = clock.to_ms(clock.from_text(event.published_at))
         state.pipeline.begin(in_flight)
         for output in outputs:
-            self._write(state, in_flight, output, timestamp_ms=published_ms)
-        for subscription in matched:
+            self._write(state, in_flight, output, timestamp_ms=parsed.published_ms)
+        for subscription in found:
             metrics.multiplexed_of(
                 event.environment, parsed.head.type, subscription.delivery_type
             ).inc()

@@ -12,10 +12,12 @@ _decoder = decoder(PublishedEvent)
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """A published event with its id, type and time."""
+    """A published event with its id, type and time, and when it was published."""
 
     event: PublishedEvent
     head: EventHead
+    published_ms: int
+    """Milliseconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ def parse(value: bytes | None) -> Readable | Poison:
     try:
         event = _decoder.decode(value)
         ids.uuid_bytes(event.uuid)
-        clock.from_text(event.published_at)
-        return Readable(event, head_decoder.decode(event.event))
+        published_ms = clock.to_ms(clock.from_text(event.published_at))
+        return Readable(event, head_decoder.decode(event.event), published_ms)
     except (msgspec.MsgspecError, ValueError) as error:
         return Poison(str(error))

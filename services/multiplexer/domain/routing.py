@@ -57,12 +57,25 @@ def recipients(event: PublishedEvent, subscriptions: Iterable[Subscription]) -> 
     return [by_id[name] for name in ascending(by_id)]
 
 
-def output_for(event: PublishedEvent, source: Source, subscription: Subscription) -> Output:
+def match_of(event: PublishedEvent, subscription: Subscription) -> Match:
+    """The subscription, and the uuid of its copy: the same one whenever the event is evaluated."""
+    return Match(
+        subscription_id=subscription.id,
+        uuid=ids.subscription_event_uuid(event.uuid, subscription.id),
+    )
+
+
+def output_for(
+    event: PublishedEvent, source: Source, subscription: Subscription, *, uuid: str
+) -> Output:
     """The record of one subscription, or the dead letter that takes its place when too large."""
     placement = subscription.placement_at(event.resources_offset)
     key = subscription.id.encode()
     if not is_too_large(event):
-        value = encode(subscription_event(event, source, subscription, placement.retention_class))
+        copy = subscription_event(
+            event, source, subscription, uuid=uuid, retention_class=placement.retention_class
+        )
+        value = encode(copy)
         return Output(topic=topics.subscribed(placement.retention_class), key=key, value=value)
     pointer = TooLargePointer(
         published_uuid=event.uuid, subscription_id=subscription.id, source=source
@@ -81,14 +94,20 @@ def is_too_large(event: PublishedEvent) -> bool:
 
 
 def subscription_event(
-    event: PublishedEvent, source: Source, subscription: Subscription, retention_class: str
+    event: PublishedEvent,
+    source: Source,
+    subscription: Subscription,
+    *,
+    uuid: str,
+    retention_class: str,
 ) -> SubscriptionEvent:
     """The event as this subscription gets it."""
+    delivery_type = subscription.delivery_type
     fields = {**event.additional_fields, "selectionFilterResult": SELECTION_WITHOUT_FILTER}
-    if subscription.delivery_type is DeliveryType.CALLBACK:
+    if delivery_type is DeliveryType.CALLBACK:
         fields["callback-url"] = subscription.spec.callback
     return SubscriptionEvent(
-        uuid=ids.subscription_event_uuid(event.uuid, subscription.id),
+        uuid=uuid,
         multiplexed_from=event.uuid,
         environment=event.environment,
         subscription_id=subscription.id,
@@ -97,7 +116,7 @@ def subscription_event(
         publisher_id=event.publisher_id,
         ordering_key=event.ordering_key,
         source=source,
-        delivery_type=subscription.delivery_type,
+        delivery_type=delivery_type,
         event_retention_time=retention_class,
         published_at=event.published_at,
         event=event.event,
@@ -107,7 +126,7 @@ def subscription_event(
 
 
 def routing_record(
-    event: PublishedEvent, head: EventHead, source: Source, *, matched: list[Subscription], at: str
+    event: PublishedEvent, head: EventHead, source: Source, *, matched: list[Match], at: str
 ) -> RoutingRecord:
     """What became of the event."""
     return RoutingRecord(
@@ -119,13 +138,7 @@ def routing_record(
         published_at=event.published_at,
         at=at,
         outcome=Outcome.MATCHED if matched else Outcome.NO_SUBSCRIBER,
-        matched=[
-            Match(
-                subscription_id=subscription.id,
-                uuid=ids.subscription_event_uuid(event.uuid, subscription.id),
-            )
-            for subscription in matched
-        ],
+        matched=matched,
         matched_count=len(matched),
         dropped=[],
         dropped_count=0,

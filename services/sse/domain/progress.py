@@ -43,6 +43,11 @@ class LaneProgress:
             self._advance()
         return is_new
 
+    def skip(self, offset: int, source: str, position: Position) -> None:
+        """Passes over a record that is not sent; to the repeat filter it is like any other."""
+        if self.admit(offset, source, position):
+            self.settle(offset)
+
     def settle(self, offset: int) -> None:
         """The final status of the record is on Kafka."""
         self._open.pop(offset).is_settled = True

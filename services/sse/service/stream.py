@@ -280,11 +280,12 @@ class Stream:
         if verdict is Verdict.UNKNOWN:
             self.end(Ending.SUBSCRIPTION_CHANGED)
             return None
+        source = source_key(event.source)
+        position = position_of(event.source, event.subscription_id)
         if verdict is Verdict.FOREIGN:
+            lane.progress.skip(record.offset, source, position)
             return None
-        source = event.source
-        position = position_of(source, event.subscription_id)
-        if not lane.progress.admit(record.offset, source_key(source), position):
+        if not lane.progress.admit(record.offset, source, position):
             metrics.repeats.inc()
             return None
         coordinates = Coordinates(

@@ -23,6 +23,7 @@ from services.multiplexer.domain.routing import (
     TooLargePointer,
     output_for,
     recipients,
+    match_of,
     routing_record,
     subscription_event,
 )
@@ -172,17 +173,22 @@ class Member:
         if self.fault is Fault.UNORDERED:
             matched = [one for one in found if one in matched]
         outputs = [self._output(parsed, source, one) for one in matched]
-        routing = routing_record(parsed.event, parsed.head, source, matched=matched, at="")
+        matches = [match_of(parsed.event, one) for one in matched]
+        routing = routing_record(parsed.event, parsed.head, source, matched=matches, at="")
         self._begin(state, record, outputs, routing=encode(routing))
 
     def _output(self, parsed: Readable, source: Source, subscription: Subscription) -> Output:
         if self.fault is Fault.MOVES:
             now = Placement(after=-1, retention_class=subscription.spec.event_retention_time)
             subscription = msgspec.structs.replace(subscription, placements=(now,))
+        uuid = match_of(parsed.event, subscription).uuid
         if self.fault not in {Fault.TOO_LARGE, Fault.SUBSCRIPTION_COUNTS}:
-            return output_for(parsed.event, source, subscription)
+            return output_for(parsed.event, source, subscription, uuid=uuid)
         placed = subscription.placement_at(parsed.event.resources_offset).retention_class
-        value = encode(subscription_event(parsed.event, source, subscription, placed))
+        copy = subscription_event(
+            parsed.event, source, subscription, uuid=uuid, retention_class=placed
+        )
+        value = encode(copy)
         key = subscription.id.encode()
         if self.fault is Fault.TOO_LARGE or len(value) <= topics.COPIED_BYTES_MAX:
             return Output(topic=topics.subscribed(placed), key=key, value=value)

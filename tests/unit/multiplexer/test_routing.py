@@ -8,7 +8,13 @@ import pytest
 from libs.common import ids, topics
 from libs.common.records import EventHead, Outcome, PublishedEvent, Source, SubscriptionEvent
 from libs.common.resources import Placement, Subscription, SubscriptionSpec
-from services.multiplexer.domain.routing import output_for, recipients, routing_record
+from services.multiplexer.domain.routing import (
+    Output,
+    match_of,
+    output_for,
+    recipients,
+    routing_record,
+)
 
 SOURCE = Source(topic_id="t", partition=3, leader_epoch=7, offset=1200)
 UUID = "0193b1c0-0000-7000-8000-000000000001"
@@ -47,6 +53,10 @@ def subscription(name: str, *placements: Placement) -> Subscription:
     )
 
 
+def output_of(event: PublishedEvent, to: Subscription) -> Output:
+    return output_for(event, SOURCE, to, uuid=match_of(event, to).uuid)
+
+
 def test_records_ascend_in_the_bytes_of_the_subscription_id() -> None:
     found = recipients(published(), [subscription("b"), subscription("a"), subscription("B")])
     assert [one.id for one in found] == ["B", "a", "b"]
@@ -59,17 +69,17 @@ def test_a_replay_for_some_subscriptions_reaches_no_others() -> None:
 
 def test_the_event_is_passed_on_byte_for_byte_under_a_uuid_that_repeats() -> None:
     data = b'{"a" :1.50,  "u":"\\u00fc", "n":12345678901234567890}'
-    first = output_for(published(data), SOURCE, subscription("a"))
+    first = output_of(published(data), subscription("a"))
     record = msgspec.json.decode(first.value, type=SubscriptionEvent)
     assert data in bytes(record.event)
     assert record.uuid == ids.subscription_event_uuid(UUID, "a")
     assert record.source == SOURCE
     assert record.subscription_version == 4
-    assert output_for(published(data), SOURCE, subscription("a")) == first
+    assert output_of(published(data), subscription("a")) == first
 
 
 def test_additional_fields_travel_along_with_what_the_multiplexer_adds() -> None:
-    output = output_for(published(), SOURCE, subscription("a"))
+    output = output_of(published(), subscription("a"))
     assert json.loads(output.value)["additionalFields"] == {
         "system-horizon-event-startTime": 5,
         "selectionFilterResult": "NO_FILTER",
@@ -80,7 +90,7 @@ def test_additional_fields_travel_along_with_what_the_multiplexer_adds() -> None
 def test_a_copy_for_a_stream_says_so_and_names_no_callback() -> None:
     called = subscription("a")
     spec = msgspec.structs.replace(called.spec, delivery_type="server_sent_event", callback=None)
-    output = output_for(published(), SOURCE, msgspec.structs.replace(called, spec=spec))
+    output = output_of(published(), msgspec.structs.replace(called, spec=spec))
     record = json.loads(output.value)
     assert (output.topic, record["deliveryType"]) == ("subscribed-7d", "SERVER_SENT_EVENT")
     assert "callback-url" not in record["additionalFields"]
@@ -102,13 +112,13 @@ def test_the_class_is_the_one_in_force_when_the_event_was_published(
     placed = subscription(
         "a", Placement(after=4, retention_class="7d"), Placement(after=20, retention_class="1h")
     )
-    output = output_for(published(resources_offset=resources_offset), SOURCE, placed)
+    output = output_of(published(resources_offset=resources_offset), placed)
     assert (output.topic, output.key) == (topic, b"a")
 
 
 def test_a_record_that_is_too_large_leaves_a_pointer_in_its_place() -> None:
     huge = b'"' + b"x" * topics.COPIED_BYTES_MAX + b'"'
-    output = output_for(published(huge), SOURCE, subscription("a"))
+    output = output_of(published(huge), subscription("a"))
     assert (output.topic, output.reason) == (topics.DEAD_LETTERS, "too_large")
     assert json.loads(output.value)["publishedUuid"] == UUID
 
@@ -120,7 +130,7 @@ def test_whether_an_event_is_too_large_does_not_depend_on_the_subscription() -> 
     long = msgspec.structs.replace(short, spec=spec)
     for room in range(0, 2_000, 100):
         event = published(b'"' + b"x" * (topics.COPIED_BYTES_MAX - room) + b'"')
-        outputs = [output_for(event, SOURCE, one) for one in (short, long)]
+        outputs = [output_of(event, one) for one in (short, long)]
         assert len({output.reason for output in outputs}) == 1
         assert all(len(output.value) < topics.RECORD_BYTES_MAX for output in outputs)
 
@@ -133,9 +143,12 @@ def test_the_routing_record_names_everyone_who_matched(names: list[str], outcome
         published(),
         EventHead(id="1", type="orders.v1"),
         SOURCE,
-        matched=[subscription(name) for name in names],
+        matched=[match_of(published(), subscription(name)) for name in names],
         at="2026-11-20T10:00:01.000Z",
     )
     assert record.outcome is outcome
     assert [match.subscription_id for match in record.matched] == names
+    assert [match.uuid for match in record.matched] == [
+        ids.subscription_event_uuid(UUID, name) for name in names
+    ]
     assert record.matched_count == len(names)

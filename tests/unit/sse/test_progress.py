@@ -34,6 +34,14 @@ def test_a_repeat_is_settled_by_being_one() -> None:
     assert progress.next_offset == 3
 
 
+def test_a_repeat_of_a_record_that_was_not_sent_is_one() -> None:
+    """The subscription was created again before the multiplexer repeated itself."""
+    progress = begun(next_offset=0, sources={})
+    progress.skip(0, SOURCE, position(5))
+    assert progress.next_offset == 1
+    assert not progress.admit(1, SOURCE, position(5))
+
+
 def test_what_is_not_the_lanes_is_passed_over_only_when_nothing_is_open() -> None:
     progress = begun(next_offset=0, sources={})
     progress.admit(4, SOURCE, position(1))
