@@ -21,9 +21,9 @@ from services.multiplexer.domain.position import CommitNote, note_text, start_of
 from services.multiplexer.domain.routing import (
     Output,
     TooLargePointer,
+    match_of,
     output_for,
     recipients,
-    match_of,
     routing_record,
     subscription_event,
 )
