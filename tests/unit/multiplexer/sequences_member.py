@@ -30,7 +30,7 @@ from services.multiplexer.domain.routing import (
 from tests.unit.multiplexer.sequences_world import (
     ENVIRONMENT,
     EVENT_TYPE,
-    SUBSCRIBED_PARTITIONS,
+    PARTITIONS,
     Broker,
     Fault,
     Place,
@@ -99,7 +99,7 @@ class Member:
 
     def take(self, partition: int, group: Group, published: Published) -> None:
         """Begins where the group stopped, as an assignment does."""
-        note = CommitNote(topic_id=published.topic_id, subscribed_partitions=SUBSCRIBED_PARTITIONS)
+        note = CommitNote(topic_id=published.topic_id, subscribed_partitions=PARTITIONS)
         committed = group.committed[partition]
         found = CommittedOffset(*committed, 0, len(published.partitions[partition]))
         is_careless = self.fault is Fault.OTHER_TOPIC
@@ -211,7 +211,11 @@ class Member:
     ) -> None:
         queued = list(outputs)
         event = InFlight(
-            offset=record.offset, began_at_s=0.0, outputs=len(queued), routing=routing, key=b""
+            offset=record.offset,
+            began_at_s=0.0,
+            outputs=len(queued),
+            routing=routing,
+            key=str(record.offset).encode(),
         )
         if self.fault is Fault.ROUTES_EARLY:
             event.outputs = 0

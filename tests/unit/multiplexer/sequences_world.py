@@ -22,7 +22,9 @@ from services.multiplexer.domain.routing import Output, TooLargePointer
 
 ENVIRONMENT, EVENT_TYPE = "integration", "orders.v1"
 SOURCE_PARTITIONS: Final = 2
-SUBSCRIBED_PARTITIONS: Final = 2
+PARTITIONS: Final = 2
+"""Of `routed`, and of every `subscribed-*`."""
+
 NOW: Final = datetime(2026, 11, 20, 10, tzinfo=UTC)
 
 Place = tuple[str, int]
@@ -80,8 +82,8 @@ def event_of(source: Source) -> Event:
 
 def place_of(output: Output) -> Place:
     """The partition that a key falls into."""
-    is_subscribed = output.topic in topics.SUBSCRIBED
-    return output.topic, zlib.crc32(output.key) % SUBSCRIBED_PARTITIONS if is_subscribed else 0
+    count = 1 if output.topic == topics.DEAD_LETTERS else PARTITIONS
+    return output.topic, zlib.crc32(output.key) % count
 
 
 @dataclass(slots=True)

@@ -19,6 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from services.multiplexer.domain.parsing import Readable, parse
 from tests.unit.multiplexer.sequences_member import Committed, Group, Member
 from tests.unit.multiplexer.sequences_world import (
     SOURCE_PARTITIONS,
@@ -28,6 +29,7 @@ from tests.unit.multiplexer.sequences_world import (
     Fault,
     Place,
     Published,
+    PublishedRecord,
     Reader,
     ResourceLog,
     Size,
@@ -139,6 +141,8 @@ class SourceSequences(RuleBasedStateMachine):
         self.accepted: Counter[Copy] = Counter()
         self.replays: Counter[Copy] = Counter()
         """Under a fault: how often a copy has to be accepted once more."""
+        self.only: dict[Event, str] = {}
+        """The one subscription that a replay is for."""
         self.latest: dict[tuple[Place, int], tuple[str, int, bytes]] = {}
 
     @initialize(
@@ -187,10 +191,20 @@ class SourceSequences(RuleBasedStateMachine):
         for partition, log in enumerate(self.published.partitions):
             if log:
                 assert self.group.committed[partition].offset == len(log), "stuck"
+            for record in log:
+                self.check_routed(record)
         for copy in self.promised:
             is_set_aside = copy in self.broker.set_aside.copies
             wanted = 1 + self.replays[copy]
             assert is_set_aside or self.accepted[copy] == wanted, f"lost: {copy}"
+
+    def check_routed(self, record: PublishedRecord) -> None:
+        """What can be read has a routing record, what cannot be read is set aside."""
+        parsed = parse(record.value)
+        if isinstance(parsed, Readable):
+            assert parsed.event.uuid in self.broker.routed, "lost: a routing record"
+        else:
+            assert record.value in self.broker.set_aside.records
 
     def finish(self, member: Member) -> bool:
         """Does everything that is left; False when Kafka's refusal ended the process."""
@@ -335,6 +349,7 @@ class SourceSequences(RuleBasedStateMachine):
         known = self.resources.end
         value = self.published.value(known, Size.SMALL, only=[name])
         again = self.published.append(partition, value)
+        self.only[again] = name
         self.promise(again, {name} & self.resources.names_at(known), known)
 
     def crash_or_save_readers(self, pick: int) -> None:
@@ -351,6 +366,7 @@ class SourceSequences(RuleBasedStateMachine):
                 self.accepted[event, name] += 1
                 times = self.accepted[event, name]
                 assert times <= 1 + self.replays[event, name], f"twice: {event} {name}"
+                assert name == self.only.get(event, name), f"not for {name}: {event}"
                 topic_id, partition, offset = event
                 position = (topic_id, offset, name.encode())
                 before = self.latest.get((place, partition))
