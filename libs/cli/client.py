@@ -115,9 +115,8 @@ class Platform:
             client_id=client_id,
             command=self.command,
         )
-        found = [each for each in self._subscriptions() if each.spec.get("type") == event_type]
-        is_exposed = bool(found) or self._resource("exposures", event_type) is not None
-        return streams.choose(asked, found, is_exposed=is_exposed)
+        is_exposed = self._resource("exposures", event_type) is not None
+        return streams.choose(asked, list(self._subscriptions()), is_exposed=is_exposed)
 
     def stream(self, subscription_id: str) -> Stream | None:
         """The stream of a subscription as it is now; None for one that does not exist."""

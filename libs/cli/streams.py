@@ -3,7 +3,8 @@
 Pure. Every mistake becomes one sentence about what is wrong, and one about what to do next.
 """
 
-from collections.abc import Callable, Sequence
+import difflib
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -43,8 +44,9 @@ class Asked:
     command: Command
 
 
-def choose(asked: Asked, found: Sequence[Resource], *, is_exposed: bool) -> Stream:
-    """The one stream among the type's subscriptions; CommandFailed when there is no such one."""
+def choose(asked: Asked, subscriptions: Sequence[Resource], *, is_exposed: bool) -> Stream:
+    """The one stream of the type among all subscriptions; CommandFailed when there is none."""
+    found: Sequence[Resource] = [each for each in subscriptions if _type(each) == asked.event_type]
     if asked.client_id is not None:
         found = [each for each in found if each.owner == asked.client_id] or _no_such(asked, found)
     streams = [each for each in found if each.spec.get("deliveryType") == STREAM]
@@ -57,7 +59,11 @@ def choose(asked: Asked, found: Sequence[Resource], *, is_exposed: bool) -> Stre
         )
     if found:
         raise _only_callbacks(asked, found)
-    raise _nobody(asked, is_exposed=is_exposed)
+    if is_exposed:
+        raise CommandFailed(
+            f"Nobody subscribes to {asked.event_type} in {asked.environment}: {_rover_line(asked)}"
+        )
+    raise _unknown(asked, known={_type(each) for each in subscriptions})
 
 
 def stream_of(subscription: Resource) -> Stream:
@@ -65,7 +71,7 @@ def stream_of(subscription: Resource) -> Stream:
     return Stream(
         subscription_id=subscription.id,
         client_id=subscription.owner,
-        event_type=str(subscription.spec["type"]),
+        event_type=_type(subscription),
         environment=subscription.environment,
     )
 
@@ -96,15 +102,17 @@ def _only_callbacks(asked: Asked, found: Sequence[Resource]) -> CommandFailed:
     )
 
 
-def _nobody(asked: Asked, *, is_exposed: bool) -> CommandFailed:
-    if is_exposed:
-        return CommandFailed(
-            f"Nobody subscribes to {asked.event_type} in {asked.environment}: {_rover_line(asked)}"
-        )
+def _unknown(asked: Asked, *, known: Set[str]) -> CommandFailed:
+    similar = difflib.get_close_matches(asked.event_type, sorted(known), n=1)
+    spelling = f"did you mean {similar[0]}? Else" if similar else "check its spelling, or"
     return CommandFailed(
-        f"Nobody exposes or subscribes to {asked.event_type} in {asked.environment}: check its "
-        f"spelling, or {_rover_line(asked)}"
+        f"Nobody exposes or subscribes to {asked.event_type} in {asked.environment}: {spelling} "
+        f"{_rover_line(asked)}"
     )
+
+
+def _type(subscription: Resource) -> str:
+    return str(subscription.spec.get("type"))
 
 
 def _rover_line(asked: Asked) -> str:

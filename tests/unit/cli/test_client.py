@@ -94,6 +94,8 @@ def test_a_stream_is_looked_for_on_every_page_of_the_subscriptions() -> None:
     }
 
     def handle(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/v1/integration/exposures/a.b.v1":
+            return httpx.Response(404)
         assert request.url.path == "/v1/integration/subscriptions"
         return httpx.Response(200, json=pages[request.url.params.get("cursor")])
 

@@ -10,7 +10,7 @@ from tests.unit.cli.events import command
 TYPE = "a.b.v1"
 
 
-def subscription(client: str, *, callback: str | None = None) -> Resource:
+def subscription(client: str, *, callback: str | None = None, event_type: str = TYPE) -> Resource:
     delivery = {"callback": callback} if callback else {}
     return Resource(
         kind=Kind.SUBSCRIPTION,
@@ -21,7 +21,7 @@ def subscription(client: str, *, callback: str | None = None) -> Resource:
         updated_at="",
         owner=client,
         spec={
-            "type": TYPE,
+            "type": event_type,
             "deliveryType": "callback" if callback else "server_sent_event",
             **delivery,
         },
@@ -30,6 +30,7 @@ def subscription(client: str, *, callback: str | None = None) -> Resource:
 
 STREAM = subscription("eni--a--dashboard")
 OTHER = subscription("eni--a--audit")
+MISSPELT = subscription("eni--a--audit", event_type="a.bb.v1")
 CALLED = subscription("eni--a--billing", callback="http://127.0.0.1:9000/")
 
 
@@ -52,6 +53,8 @@ def test_a_client_chooses_among_several() -> None:
     ("client_id", "found", "is_exposed", "words"),
     [
         (None, [], False, "Nobody exposes or subscribes to a.b.v1.*spelling.*examples/"),
+        (None, [MISSPELT], False, "Nobody exposes.*did you mean a.bb.v1.*deliveryType"),
+        (None, [MISSPELT], True, "Nobody subscribes to a.b.v1"),
         (None, [], True, "Nobody subscribes to a.b.v1.*deliveryType: server_sent_event"),
         ("eni--a--x", [], True, "Nobody subscribes to a.b.v1"),
         (None, [CALLED], True, "callbacks only: eni--a--billing at http.*Another application"),
