@@ -16,6 +16,7 @@ import pytest
 
 from deploy.local import endpoints, launch, process, programs
 from deploy.local.endpoints import Endpoints
+from deploy.local.home import wait_until_free
 from deploy.local.ports import HOST
 from libs.cli import receiver
 from libs.common import http_server
@@ -258,6 +259,7 @@ async def test_a_second_platform_keeps_its_state_over_a_crash_and_a_stop(tmp_pat
         async with subscriber() as inbox:
             event_type = await apply_rover(home, tmp_path, port=inbox.port)
             os.kill(endpoints.read(home).pids["supervisor"], signal.SIGKILL)
+            assert await asyncio.to_thread(wait_until_free, home, wait_s=COMMAND_S_MAX)
             await asyncio.to_thread(launch.start, home, at, say=print)
             await publish(home, event_type, '"after the crash"')
             assert (await inbox.next()).event["data"] == "after the crash"
