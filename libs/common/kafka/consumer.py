@@ -95,8 +95,8 @@ class GroupConsumer:
         )
         self._commands: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._confirmed: dict[Partition, int] = {}
-        self._taken = threading.Event()
-        self._taken.set()
+        self._under_way = threading.Lock()
+        """Held from handing a batch over until the event loop has taken it."""
         self._thread = threading.Thread(target=self._run, name=f"kafka-{group}", daemon=True)
 
     @property
@@ -218,19 +218,19 @@ class GroupConsumer:
         records = [as_record(message) for message in messages if _is_record(message)]
         if not records:
             return
-        while not self._taken.wait(POLL_S) and not self._closing.is_set():
-            pass
-        self._taken = threading.Event()
-        self._loop.call_soon_threadsafe(self._take, records, self._taken)
+        while not self._under_way.acquire(timeout=POLL_S):
+            if self._closing.is_set():
+                return
+        self._loop.call_soon_threadsafe(self._take, records)
 
-    def _take(self, records: list[ConsumedRecord], taken: threading.Event) -> None:
+    def _take(self, records: list[ConsumedRecord]) -> None:
         try:
             if not self._failed.done():
                 self._on_batch(records)
         except Exception as error:  # noqa: BLE001 - whatever it is, the process ends
             self._set_failed(error)
         finally:
-            taken.set()
+            self._under_way.release()
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._group_metadata = consumer.consumer_group_metadata()
