@@ -181,7 +181,11 @@ async def run(plan: Plan) -> Report:
 def main() -> None:
     """Reads the plan, writes the report."""
     plan = msgspec.json.decode(sys.stdin.buffer.read(), type=Plan)
-    sys.stdout.buffer.write(msgspec.json.encode(uvloop.run(run(plan))))
+    report = msgspec.json.encode(uvloop.run(run(plan)))
+    # A writer of its own: with PYTHONUNBUFFERED standard output may write a part and say so only in
+    # its result.
+    with open(sys.stdout.fileno(), "wb", closefd=False) as output:
+        output.write(report)
 
 
 if __name__ == "__main__":
