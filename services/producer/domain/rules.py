@@ -44,7 +44,9 @@ def violations(parts: Parts, mode: Mode) -> list[Violation]:
     attributes = parts.attributes
     checks = _CHECKS[mode]
     found = list(parts.faults)
-    found.extend(Violation(pointer(name), _MISSING) for name in _REQUIRED - attributes.keys())
+    found.extend(
+        Violation(pointer(name), _MISSING) for name in sorted(_REQUIRED - attributes.keys())
+    )
     for name, value in attributes.items():
         check = checks.get(name)
         if check is not None and (detail := check(value)) is not None:

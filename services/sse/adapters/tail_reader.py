@@ -19,7 +19,7 @@ from services.sse.domain.cursor import Tail
 logger = log.get(__name__)
 
 BATCH_MAX = 500
-POLL_S = 0.02
+POLL_S = 0.05
 
 OnRecords = Callable[[Tail, list[ConsumedRecord]], None]
 OnBroken = Callable[[Tail], None]
