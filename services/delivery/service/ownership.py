@@ -65,7 +65,8 @@ class Delivery:
         self._owned: dict[Partition, Owned] = {}
         self._writing = asyncio.Lock()
         self._room = asyncio.Event()
-        self._to_recover: asyncio.Queue[Owned] = asyncio.Queue()
+        self._to_recover: asyncio.Queue[tuple[Owned, list[int]]] = asyncio.Queue()
+        """Partitions with what their former owners left pending."""
         self.courier = Courier(
             settings,
             callbacks=callbacks,
@@ -109,8 +110,8 @@ class Delivery:
                 ),
             )
             self._owned[partition] = owned
-            if owned.progress.pending():
-                self._to_recover.put_nowait(owned)
+            if pending := owned.progress.pending():
+                self._to_recover.put_nowait((owned, pending))
         return starts
 
     async def revoked(self, partitions: Sequence[Partition]) -> None:
@@ -151,8 +152,7 @@ class Delivery:
     async def recover_forever(self) -> None:
         """Brings the pending records of newly assigned partitions from Kafka."""
         while True:
-            owned = await self._to_recover.get()
-            offsets = owned.progress.pending()
+            owned, offsets = await self._to_recover.get()
             for first in range(0, len(offsets), PICK_MAX):
                 await self._recover(owned, offsets[first : first + PICK_MAX])
 

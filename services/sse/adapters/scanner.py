@@ -31,18 +31,22 @@ class Batch(NamedTuple):
 
 
 class Scanner:
-    """One consumer, used for one scan after the other."""
+    """One consumer, made for the first scan and used for one after the other."""
 
     def __init__(self, kafka: KafkaSettings, *, client_id: str) -> None:
-        self._consumer = Consumer(
-            {
-                **config.reader(kafka, client_id=client_id),
-                "queued.max.messages.kbytes": 4_096,
-                "auto.offset.reset": "error",
-            }
-        )
+        self._properties = {
+            **config.reader(kafka, client_id=client_id),
+            "queued.max.messages.kbytes": 4_096,
+        }
+        self._made: Consumer | None = None
         self._partition = Partition("", 0)
         self._position = 0
+
+    @property
+    def _consumer(self) -> Consumer:
+        if self._made is None:
+            self._made = Consumer(self._properties)
+        return self._made
 
     def begin(self, partition: Partition, offset: int) -> None:
         """Starts a scan."""
@@ -70,7 +74,8 @@ class Scanner:
 
     def close(self) -> None:
         """Ends for good."""
-        self._consumer.close()
+        if self._made is not None:
+            self._made.close()
 
     def _passed(self, message: Message) -> bool:
         """Takes over what is no record; True at the end of the partition."""

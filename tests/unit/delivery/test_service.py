@@ -12,7 +12,7 @@ import pytest
 from libs.common import clock, topics
 from libs.common.kafka.transactions import TransactionAborted
 from libs.common.partitions import CommittedOffset, ConsumedRecord, Partition
-from libs.common.records import LaneRecord
+from libs.common.records import LaneCheckpoint, LaneRecord
 from libs.common.resources import Subscription
 from libs.common.testing.producer import MemoryProducer
 from services.delivery.adapters.kafka import KafkaStatusLog
@@ -23,6 +23,7 @@ from services.delivery.settings import DeliverySettings
 from tests.unit.delivery.test_lane import subscription_to
 
 PARTITION = Partition("subscribed-7d", 1)
+OTHER = Partition("subscribed-7d", 2)
 LIMIT_S = 5.0
 
 
@@ -70,6 +71,8 @@ class WrittenProgress:
         self.left: list[LaneRecord] = []
         self.kept: dict[int, ConsumedRecord] = {}
         self.aborts = 0
+        self.gate = asyncio.Event()
+        """Pending records of OTHER are not found before it is set."""
 
     def name_of(self, partition: Partition) -> str:
         return partition.topic
@@ -84,7 +87,9 @@ class WrittenProgress:
         self.written.append(checkpoints)
 
     async def pick(self, partition: Partition, offsets: Sequence[int]) -> list[ConsumedRecord]:
-        assert partition == PARTITION
+        if partition == OTHER:
+            await self.gate.wait()
+            return []
         return [self.kept[offset] for offset in offsets if offset in self.kept]
 
     @property
@@ -124,7 +129,9 @@ class Rig:
         self.delivery.read_from(self.member)
 
     @contextlib.asynccontextmanager
-    async def owning(self, *, committed: int | None = None) -> AsyncIterator["Rig"]:
+    async def owning(
+        self, *, committed: int | None = None, first: Partition = PARTITION
+    ) -> AsyncIterator["Rig"]:
         async with asyncio.timeout(LIMIT_S), asyncio.TaskGroup() as group:
             running = [
                 group.create_task(task())
@@ -136,7 +143,7 @@ class Rig:
             ]
             await asyncio.sleep(0)
             found = CommittedOffset(committed, "", 0, 1_000)
-            await self.delivery.assigned({PARTITION: found})
+            await self.delivery.assigned({first: found})
             yield self
             for task in running:
                 task.cancel()
@@ -319,6 +326,22 @@ async def test_pending_records_are_brought_back_and_those_that_are_gone_forgotte
         await rig.committed(3)
         tombstones = [one[PARTITION].lanes for one in rig.progress.written]
         assert any(lanes.get("sub", "none") is None for lanes in tombstones)  # type: ignore[call-overload]
+
+
+async def test_what_becomes_pending_here_is_not_brought_back_as_well() -> None:
+    rig = Rig(pending_after_s=0.01)
+    rig.progress.left = [LaneCheckpoint(lane_id="sub", state="LIVE", next_offset=2, pending=[1])]
+    rig.progress.kept = {1: consumed(1), 2: consumed(2)}
+    found = CommittedOffset(2, "", 0, 1_000)
+    async with rig.owning(committed=2, first=OTHER):
+        await rig.delivery.assigned({PARTITION: found})
+        rig.feed(2)
+        await rig.committed(3)
+        rig.progress.gate.set()
+        await rig.began(2)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert sorted(rig.callbacks.began) == ["e1", "e2"]
 
 
 async def test_a_revoked_partition_settles_what_is_answered_in_time_and_aborts_the_rest() -> None:
