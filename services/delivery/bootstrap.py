@@ -33,7 +33,7 @@ async def run(settings: DeliverySettings) -> None:
         client_id=settings.instance,
         on_change=catalog.apply,
     )
-    writer = TransactionalWriter(settings.kafka, transactional_id=settings.instance)
+    writer = TransactionalWriter(settings.kafka, transactional_id=settings.instance, only_user=True)
     try:
         await writer.start()
         await run_with(settings, writer, catalog, table)

@@ -57,14 +57,23 @@ class _Transaction(NamedTuple):
 
 
 class TransactionalWriter:
-    """Writes in transactions under a stable id; a second writer with that id fences this one."""
+    """Writes in transactions under a stable id; a second writer with that id fences this one.
 
-    def __init__(self, kafka: KafkaSettings, *, transactional_id: str) -> None:
+    One that is the `only_user` of its id goes on after Kafka was away: it takes the id anew, which
+    ends what it had left open. librdkafka's own abort was seen to hang for good after that.
+    """
+
+    def __init__(
+        self, kafka: KafkaSettings, *, transactional_id: str, only_user: bool = False
+    ) -> None:
         self._prefix = kafka.topic_prefix
         self._servers = kafka.bootstrap_servers
-        self._producer = Producer(
-            config.transactional_producer(kafka, transactional_id=self._prefix + transactional_id)
+        self._properties = config.transactional_producer(
+            kafka, transactional_id=self._prefix + transactional_id
         )
+        self._producer = Producer(self._properties)
+        self._only_user = only_user
+        self._is_started = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kafka-transactions")
         self._is_fenced = False
         self._is_given_up = threading.Event()
@@ -112,25 +121,16 @@ class TransactionalWriter:
 
     def _start(self) -> None:
         try:
-            self._producer.init_transactions(START_S)
+            self._patiently(self._producer.init_transactions, START_S)
         except KafkaException as error:
             raise self._translated(error) from error
+        self._is_started = True
 
     def _commit(self, transaction: _Transaction) -> None:
+        if not self._is_started:
+            self._start()
         try:
-            self._producer.begin_transaction()
-            self._produce(transaction)
-            if transaction.group_metadata is not None:
-                positions = [
-                    TopicPartition(p.topic, p.number, o) for p, o in transaction.offsets.items()
-                ]
-                send = partial(
-                    self._producer.send_offsets_to_transaction,
-                    positions,
-                    transaction.group_metadata,
-                )
-                self._patiently(send, COMMIT_S)
-            self._end_transaction()
+            self._carry_out(transaction)
         except OffsetMoved:
             self._abort()
             raise
@@ -144,9 +144,26 @@ class TransactionalWriter:
                 raise
             raise self._translated(error.__cause__) from error
         except KafkaException as error:
-            if not error.args[0].fatal():
-                self._abort()
+            self._leave(error.args[0])
             raise self._translated(error) from error
+
+    def _carry_out(self, transaction: _Transaction) -> None:
+        self._producer.begin_transaction()
+        self._produce(transaction)
+        if transaction.group_metadata is not None:
+            positions = [
+                TopicPartition(p.topic, p.number, o) for p, o in transaction.offsets.items()
+            ]
+            send = self._producer.send_offsets_to_transaction
+            self._patiently(partial(send, positions, transaction.group_metadata), COMMIT_S)
+        self._end_transaction()
+
+    def _leave(self, error: KafkaError) -> None:
+        """Ends a transaction that failed."""
+        if self._only_user and error.retriable():
+            self._start_over()
+        elif not error.fatal():
+            self._abort()
 
     def _produce(self, transaction: _Transaction) -> None:
         landed: list[int | None] = []
@@ -178,9 +195,17 @@ class TransactionalWriter:
 
     def _abort(self) -> None:
         try:
-            self._patiently(self._producer.abort_transaction, ENDING_S)
+            self._patiently(self._producer.abort_transaction, COMMIT_S)
         except KafkaException as error:
+            if self._only_user and error.args[0].retriable():
+                self._start_over()
+                return
             raise FencedOut(f"a transaction could not be ended: {error.args[0].str()}") from error
+
+    def _start_over(self) -> None:
+        """Leaves a transaction to the broker; the next one begins with taking the id anew."""
+        self._producer = Producer(self._properties)
+        self._is_started = False
 
     def _patiently(self, call: Callable[[float], object], timeout_s: float) -> None:
         """Calls until it succeeds, fails for good or the time is over: Kafka may be away."""

@@ -55,7 +55,7 @@ async def test_every_client_goes_on_after_the_broker_was_killed(broker: Broker) 
     topic, output = await new_topic(kafka), await new_topic(kafka)
     group = Group(kafka, topic)
     ends = TopicEnds(kafka, client_id="test")
-    writer = TransactionalWriter(kafka, transactional_id=uuid.uuid4().hex)
+    writer = TransactionalWriter(kafka, transactional_id=uuid.uuid4().hex, only_user=True)
     await writer.start()
     async with (
         AckProducer(gapless(kafka)) as producer,
