@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -39,7 +39,6 @@ class Listener:
     _seen: Seen = field(default_factory=Seen)
     _failures: int = 0
     """In a row, since the last connection that lasted."""
-    _connected_at_s: float = 0.0
 
     async def run(self, stop: asyncio.Event) -> None:
         """Returns after the stop, or when all wanted events have come.
@@ -64,19 +63,26 @@ class Listener:
             stream_client.opened(http, address, events_max=self.tally.left) as connection,
             contextlib.aclosing(connection.events()) as events,
         ):
-            self._connected()
-            async for event in events:
-                self._take(event)
-                if self.tally.is_enough:
-                    return  # the server sends no more than was asked for
+            with self._connected():
+                async for event in events:
+                    self._take(event)
+                    if self.tally.is_enough:
+                        return  # the server sends no more than was asked for
             if not stop.is_set():
                 await self._after_end(connection.ended_because)
 
-    def _connected(self) -> None:
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[None]:
+        """Around the reading: after a connection that lasted pauses begin at the shortest."""
         self.tally.connections += 1
-        self._connected_at_s = time.monotonic()
         if self.tally.connections > 1:
             self.say("Connected again.")
+        began_s = time.monotonic()
+        try:
+            yield
+        finally:
+            if time.monotonic() - began_s > LASTING_S:
+                self._failures = 0
 
     def _take(self, event: StreamEvent) -> None:
         if self._seen.is_new(event.id):
@@ -119,11 +125,10 @@ class Listener:
     async def _pause(self, error: Unreachable, stop: asyncio.Event) -> None:
         if stop.is_set():
             return
-        if time.monotonic() - self._connected_at_s > LASTING_S:
-            self._failures = 0
         self._failures += 1
         pause_s = delay_s(self._failures, wished_s=error.delay_s)
-        self.say(f"{str(error).rstrip('.')}; connecting again in {pause_s:g} s.")
+        reason = " ".join(str(error).split()).rstrip(".")
+        self.say(f"{reason}; connecting again in {pause_s:g} s.")
         await _wait(stop, pause_s)
 
     def _unreachable(self, error: Unreachable) -> str:

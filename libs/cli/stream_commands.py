@@ -40,8 +40,7 @@ def listen(
 ) -> None:
     """Read a stream and print its events, until Ctrl-C.
 
-    Events that came before are left out when they are repeated. Exit code 1 when the stream cannot
-    be had or was taken over, and when fewer events came than --count says.
+    Repeats are left out. Ends with 1 when the stream was taken over, or --count was not reached.
     """
     platform = running(home)
     stream = platform.find_stream(event_type, client_id=client_id)

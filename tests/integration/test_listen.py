@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from deploy.local import programs
-from libs.cli import listening
+from libs.cli import listener, listening
 from libs.cli.client import Platform
 from libs.cli.errors import CommandFailed
 from libs.cli.event_stream import StreamEvent
@@ -245,6 +245,16 @@ async def test_a_refusal_is_told_and_not_repeated(rig: Rig, status: int) -> None
 async def test_a_busy_service_is_asked_again_even_at_first(rig: Rig) -> None:
     await rig.listen(Response(status_code=503), ["a", HOLD], count=1)
     assert rig.shown == ["a"]
+
+
+async def test_pauses_grow_while_a_service_is_away_also_after_a_connection_that_lasted(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "LASTING_S", 0.0)
+    busy = [Response(status_code=503) for _ in range(3)]
+    await rig.listen(["a", BREAK], *busy, ["b", HOLD], count=2)
+    pauses = [line.rpartition(" in ")[2] for line in rig.said if "connecting again" in line]
+    assert pauses == ["0.01 s.", "0.02 s.", "0.04 s.", "0.08 s."]
 
 
 async def test_a_platform_that_does_not_answer_at_first_is_a_mistake(rig: Rig) -> None:
