@@ -1,7 +1,8 @@
 """librdkafka properties of every client, and where they come from.
 
-Figures: a reader takes one record by `poll`, then what is there by `consume(n, 0)`; nothing lingers
-more than half a millisecond; see docs/decisions/0003-kafka-clients.md.
+Figures: a reader takes one record by `poll`, then what is there by `consume(n, 0)`; a producer that
+somebody waits for does not linger, and batches what comes while its one request is in flight; see
+docs/decisions/0003-kafka-clients.md.
 """
 
 from typing import Any
@@ -55,9 +56,13 @@ def silent(kafka: KafkaSettings, *, client_id: str) -> dict[str, Any]:
     }
 
 
-def producer(kafka: KafkaSettings, *, client_id: str, linger_ms: float = 0.5) -> dict[str, Any]:
+def producer(kafka: KafkaSettings, *, client_id: str, linger_ms: float = 0.0) -> dict[str, Any]:
     """An idempotent producer whose records all replicas acknowledge; to be polled."""
-    return {**common(kafka, client_id=client_id), **_durable(linger_ms)}
+    return {
+        **common(kafka, client_id=client_id),
+        **_durable(linger_ms),
+        "max.in.flight": 1,
+    }
 
 
 def _durable(linger_ms: float) -> dict[str, Any]:
