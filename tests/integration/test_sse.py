@@ -346,6 +346,8 @@ async def test_repeats_foreign_and_expired_events_are_not_sent(desk: Desk, sse: 
     await desk.write(subscription, "callback", deliveryType="CALLBACK")
     expired = await desk.write(subscription, "expired", publishedAt=old)
     await desk.topics.put(TOPIC, subscription, b"{")
+    await desk.write(subscription, "timeless", publishedAt="noon")
+    await desk.write(subscription, "classless", eventRetentionTime="9d")
     await desk.write(subscription, "b")
     async with sse.stream(subscription) as reader:
         assert await reader.ids(2) == ["a", "b"]

@@ -160,7 +160,7 @@ class Stream:
         if self._ending is None:
             self._ending = ending
             self._changed.set()
-            if self._scope is not None:
+            if self._scope is not None and not self._scope.expired():
                 self._scope.reschedule(self._now())
 
     def claims_changed(self) -> None:
@@ -271,12 +271,12 @@ class Stream:
         try:
             event = _decoder.decode(record.value or b"")
             head = head_decoder.decode(event.event)
+            verdict = judge(
+                event, incarnation=self._subscription.incarnation, now=self._outside.clock()
+            )
         except (msgspec.MsgspecError, ValueError):
             return None  # delivery, which reads every record, sets it aside
         lane = self._lanes[place]
-        verdict = judge(
-            event, incarnation=self._subscription.incarnation, now=self._outside.clock()
-        )
         if verdict is Verdict.UNKNOWN:
             self.end(Ending.SUBSCRIPTION_CHANGED)
             return None
