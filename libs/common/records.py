@@ -5,9 +5,11 @@ with milliseconds; see `libs.common.clock`.
 """
 
 from enum import StrEnum
-from typing import Any, NewType, TypeVar
+from typing import Annotated, Any, NewType, TypeVar
 
 import msgspec
+
+from libs.common.topics import RETENTION_CLASSES
 
 HttpHeaders = NewType("HttpHeaders", dict[str, list[str]])
 """Header names in lower case, each with its values."""
@@ -42,6 +44,10 @@ class Outcome(StrEnum):
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Common shape: frozen, keyword-only, camel case on the wire."""
+
+
+RetentionClass = Annotated[str, msgspec.Meta(pattern=f"^({'|'.join(RETENTION_CLASSES)})$")]
+"""A name of `RETENTION_CLASSES`; a record with another one cannot be read."""
 
 
 class Source(Record, frozen=True):
@@ -82,7 +88,7 @@ class SubscriptionEvent(Record, frozen=True):
     ordering_key: str
     source: Source
     delivery_type: DeliveryType
-    event_retention_time: str
+    event_retention_time: RetentionClass
     published_at: str
     event: msgspec.Raw
     status: Status = Status.PROCESSED

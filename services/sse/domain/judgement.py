@@ -29,15 +29,13 @@ class Verdict(StrEnum):
 def judge(event: SubscriptionEvent, *, incarnation: int, now: datetime) -> Verdict:
     """The verdict for a stream of the subscription that began at `incarnation`.
 
-    Raises ValueError for a time or a retention class that is none.
+    Raises ValueError for a time of publishing that is none.
     """
     if event.subscription_version > incarnation:
         return Verdict.UNKNOWN
     is_streamed = event.delivery_type is DeliveryType.SERVER_SENT_EVENT
     if event.subscription_version < incarnation or not is_streamed:
         return Verdict.FOREIGN
-    if event.event_retention_time not in topics.RETENTION_S:
-        raise ValueError(f"{event.event_retention_time!r} is no retention class")
     retention = timedelta(seconds=topics.RETENTION_S[event.event_retention_time])
     if clock.from_text(event.published_at) + retention <= now:
         return Verdict.EXPIRED

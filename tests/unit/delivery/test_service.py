@@ -372,12 +372,18 @@ async def test_a_lost_partition_is_dropped_without_a_checkpoint() -> None:
             await asyncio.sleep(0)
 
 
-WITHOUT_A_TIME = re.sub(
-    rb'"publishedAt": "[^"]*"', b'"publishedAt": "noon"', consumed(0).value or b""
+def broken(name: bytes, value: bytes) -> bytes:
+    """A record with another value in one field."""
+    return re.sub(b'"%s": "[^"]*"' % name, b'"%s": "%s"' % (name, value), consumed(0).value or b"")
+
+
+WITHOUT_A_TIME = broken(b"publishedAt", b"noon")
+WITHOUT_A_CLASS = broken(b"eventRetentionTime", b"9d")
+
+
+@pytest.mark.parametrize(
+    "value", [b"\xff", WITHOUT_A_TIME, WITHOUT_A_CLASS], ids=["no JSON", "no time", "no class"]
 )
-
-
-@pytest.mark.parametrize("value", [b"\xff", WITHOUT_A_TIME], ids=["no JSON", "no time"])
 async def test_a_record_nobody_can_read_is_set_aside_before_the_offset_passes_it(
     value: bytes,
 ) -> None:
