@@ -18,6 +18,7 @@ from deploy.local.kafka_process import KafkaProcess
 from deploy.local.ports import Ports
 from deploy.local.redis_process import RedisProcess
 from libs.common.settings import KafkaSettings
+from tests.results import ROOT, Results
 
 BASES = range(11_000, 31_000, 200)
 """Port bases for tests: below the range from which outgoing connections get their ports."""
@@ -104,3 +105,9 @@ def platform(platform_home: Path) -> Iterator[Endpoints]:
         yield started
     finally:
         launch.stop(platform_home)
+
+
+@pytest.fixture(scope="session")
+def results() -> Results:
+    """Where long tests leave their figures for the repository."""
+    return Results(ROOT / "docs" / "results")

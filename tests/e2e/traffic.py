@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import hashlib
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
@@ -52,6 +53,17 @@ def events(number: int, *, size_bytes: int = 1_000) -> list[Event]:
     return made
 
 
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One request for an event, or one message with it on a stream."""
+
+    event_id: str
+    uuid: str
+    """The platform's id of this event for this subscription; a repeat has the same."""
+    at_s: float
+    """Monotonic time."""
+
+
 @dataclass(slots=True)
 class Receiver:
     """A callback endpoint that counts what arrives, by path and event."""
@@ -59,6 +71,10 @@ class Receiver:
     url: str = ""
     received: Counter[tuple[str, str]] = field(default_factory=Counter)
     digests: dict[tuple[str, str], bytes] = field(default_factory=dict)
+    arrivals: dict[str, list[Arrival]] = field(default_factory=dict)
+    """What arrived at each path, in order."""
+    in_flight: int = 0
+    """Requests that are being answered."""
     slow_s: float = 0.0
     """How long every 25th answer takes; the others come at once."""
     _number: int = 0
@@ -69,10 +85,16 @@ class Receiver:
         key = (request.path, event.id)
         self.received[key] += 1
         self.digests[key] = hashlib.sha256(bytes(event.data)).digest()
+        arrival = Arrival(event.id, request.headers["x-meridian-uuid"], time.monotonic())
+        self.arrivals.setdefault(request.path, []).append(arrival)
         self._changed.set()
         self._number += 1
-        if self.slow_s and self._number % 25 == 0:
-            await asyncio.sleep(self.slow_s)
+        self.in_flight += 1
+        try:
+            if self.slow_s and self._number % 25 == 0:
+                await asyncio.sleep(self.slow_s)
+        finally:
+            self.in_flight -= 1
         return web.Response(status=204)
 
     async def has(self, paths: Iterable[str], wanted: list[Event], *, within_s: float) -> None:
@@ -140,12 +162,30 @@ class Platform:
         ) as answer:
             assert answer.status in (200, 201), await answer.text()
 
-    async def publish(self, client_id: str, event_type: str, wanted: Iterable[Event]) -> None:
-        """Publishes over 32 connections; repeats what was certainly not stored."""
-        headers = {
+    async def publish_headers(self, client_id: str) -> dict[str, str]:
+        """The headers with which a client publishes one event."""
+        return {
             "Authorization": f"Bearer {await self.token(client_id)}",
             "Content-Type": "application/json",
         }
+
+    async def answer_to(self, body: bytes, headers: dict[str, str]) -> int | None:
+        """The status of one publish request; None when there was no answer."""
+        try:
+            async with self._session.post(self.publish_url, data=body, headers=headers) as answer:
+                await answer.read()
+                return answer.status
+        except aiohttp.ClientError:
+            return None
+
+    @property
+    def publish_url(self) -> str:
+        """Where events are posted to."""
+        return f"{self.endpoints.publish}/v1/{self.endpoints.environment}/events"
+
+    async def publish(self, client_id: str, event_type: str, wanted: Iterable[Event]) -> None:
+        """Publishes over 32 connections; repeats what was certainly not stored."""
+        headers = await self.publish_headers(client_id)
         waiting = iter(wanted)
 
         async def work() -> None:
@@ -157,11 +197,12 @@ class Platform:
                 group.create_task(work())
 
     async def _publish_one(self, body: bytes, headers: dict[str, str]) -> None:
-        url = f"{self.endpoints.publish}/v1/{self.endpoints.environment}/events"
         async with asyncio.timeout(PUBLISH_S_MAX):
             while True:
                 try:
-                    async with self._session.post(url, data=body, headers=headers) as answer:
+                    async with self._session.post(
+                        self.publish_url, data=body, headers=headers
+                    ) as answer:
                         if answer.status == 201:
                             return
                         assert answer.status == 503, await answer.text()
