@@ -1,6 +1,6 @@
 """Every process of a platform is killed under load: nothing is lost, and little is repeated.
 
-Receivers are callbacks, each a path of one endpoint; another kind is one more entry of `arrivals`.
+Receivers are callbacks, each a path of one endpoint, and a stream whose events count there too.
 """
 
 import asyncio
@@ -27,20 +27,25 @@ from libs.common.topics import PUBLISHED, topic_specs
 from tests.e2e import account
 from tests.e2e.account import Blow, Run
 from tests.e2e.persistent import PersistentPublisher
+from tests.e2e.streaming import reading
 from tests.e2e.test_main_job import set_up, until
 from tests.e2e.traffic import Arrival, Platform, Receiver, client, events
 from tests.results import Results
 
 SUBSCRIBERS = ["one", "two"]
+STREAM = "stream"
+RECEIVERS = [*SUBSCRIBERS, STREAM]
 SILENCE_S_MAX = 8.0
 """Longest stop of a partition after a kill of the multiplexer, its restart included."""
 RECOVERED_S_MAX = 120.0
 CALM_S = 2
 """So long events flow before the next blow falls."""
 
-MAY_REPEAT = frozenset({"delivery", "delivery stopped", "kafka"})
+MAY_REPEAT = frozenset({"delivery", "delivery stopped", "sse", "kafka"})
 """A blow to anything else never makes a subscriber get an event again."""
 STALLED = "delivery stopped"
+CONTROL_PLANE = frozenset({"control", "circuit_breaker"})
+"""Not on an event's way."""
 
 
 @dataclass(slots=True)
@@ -56,7 +61,7 @@ class Battle:
     @property
     def arrivals(self) -> Mapping[str, Sequence[Arrival]]:
         """What each receiver has got until now."""
-        return {name: self.receiver.arrivals.get(f"/{name}", []) for name in SUBSCRIBERS}
+        return {name: self.receiver.arrivals.get(f"/{name}", []) for name in RECEIVERS}
 
     async def some_of(self, number: int) -> None:
         """Lets so many events be published in all; returns once load is steady."""
@@ -100,7 +105,7 @@ class Battle:
         """Returns once all events that may be published have arrived at every receiver."""
         async with asyncio.timeout(RECOVERED_S_MAX):
             await self.publisher.until(lambda: self.publisher.is_done)
-        paths = [f"/{name}" for name in SUBSCRIBERS]
+        paths = [f"/{name}" for name in RECEIVERS]
         await self.receiver.has(paths, self.publisher.acknowledged, within_s=RECOVERED_S_MAX)
 
 
@@ -123,7 +128,10 @@ async def battle(
         receiver.slow_s = 0.5
         client_id, event_type = await set_up(platform, receiver, name, subscribers=SUBSCRIBERS)
         publisher = PersistentPublisher(platform, events(number), rate_per_s=rate_per_s)
-        async with asyncio.TaskGroup() as group:
+        async with (
+            reading(platform, receiver, name=STREAM, event_type=event_type),
+            asyncio.TaskGroup() as group,
+        ):
             group.create_task(publisher.run(client_id, event_type))
             yield Battle(home, platform, publisher, receiver)
 
@@ -173,7 +181,7 @@ async def test_kills_of_the_pipeline_and_of_kafka_lose_nothing(
 ) -> None:
     number = 1_500
     async with battle(platform, platform_home, name="kills", number=number, rate_per_s=60) as found:
-        run = await fight(found, ["multiplexer", "delivery", "kafka"], number=number)
+        run = await fight(found, ["multiplexer", "delivery", "sse", "kafka"], number=number)
     judge(run)
 
 
@@ -183,7 +191,7 @@ async def test_ten_thousand_events_through_a_kill_of_every_process(
     platform: Endpoints, platform_home: Path, results: Results
 ) -> None:
     number = 10_000
-    killed = [name for name in programs.SERVICE_NAMES if name != "control"]
+    killed = [name for name in programs.SERVICE_NAMES if name not in CONTROL_PLANE]
     async with battle(
         platform, platform_home, name="all-kills", number=number, rate_per_s=80
     ) as found:

@@ -80,14 +80,17 @@ class Receiver:
     _number: int = 0
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def _answer(self, request: web.Request) -> web.Response:
-        event = _decoder.decode(await request.read())
-        key = (request.path, event.id)
+    def note(self, path: str, body: bytes, uuid: str) -> None:
+        """Counts an event that arrived at a path, by a request or on a stream."""
+        event = _decoder.decode(body)
+        key = (path, event.id)
         self.received[key] += 1
         self.digests[key] = hashlib.sha256(bytes(event.data)).digest()
-        arrival = Arrival(event.id, request.headers["x-meridian-uuid"], time.monotonic())
-        self.arrivals.setdefault(request.path, []).append(arrival)
+        self.arrivals.setdefault(path, []).append(Arrival(event.id, uuid, time.monotonic()))
         self._changed.set()
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        self.note(request.path, await request.read(), request.headers["x-meridian-uuid"])
         self._number += 1
         self.in_flight += 1
         try:
