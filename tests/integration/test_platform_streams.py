@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local import paths
-from deploy.local.endpoints import Endpoints
+from deploy.local import endpoints, paths
 from tests.integration.command_line import COMMAND_S_MAX, meridian, publish
 
 ROVER = """\
@@ -132,14 +131,13 @@ async def test_the_newer_of_two_listeners_has_the_stream_and_ctrl_c_ends_it_in_o
     assert "1 event, 0 repeats left out" in said
 
 
-async def test_a_restart_of_the_service_is_waited_for(
-    platform: Endpoints, platform_home: Path, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("platform")
+async def test_a_restart_of_the_service_is_waited_for(platform_home: Path, tmp_path: Path) -> None:
     applied = await apply_stream(platform_home, tmp_path)
     await publish(platform_home, applied.event_type, "1")
     async with started(platform_home, *listen(applied.event_type, "--count", "2")) as reader:
         await reader.line()
-        os.kill(platform.pids["sse"], signal.SIGTERM)
+        os.kill(endpoints.read(platform_home).pids["sse"], signal.SIGTERM)
         await publish(platform_home, applied.event_type, '"after"')
         assert '"after"' in await reader.line()
         code, said = await reader.ended()
