@@ -236,7 +236,8 @@ class GroupConsumer:
         self._group_metadata = consumer.consumer_group_metadata()
         found = self._committed(consumer, partitions) if partitions else {}
         self._call_soon(self._forget, list(found))
-        starts = self._in_loop(self._listener.assigned(found)) if found else {}
+        # What is asked meanwhile waits: a pause before the assignment would have no effect.
+        starts = self._in_loop(self._listener.assigned(found), obeys=False) if found else {}
         wanted = [TopicPartition(p.topic, p.number, offset) for p, offset in starts.items()]
         consumer.incremental_assign(wanted)
         # A partition that was paused when it went would come back paused.
@@ -271,11 +272,12 @@ class GroupConsumer:
             found[partition] = CommittedOffset(offset, entry.metadata or "", low, high)
         return found
 
-    def _in_loop(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Runs a coroutine in the event loop and waits for it in this thread."""
+    def _in_loop(self, coroutine: Coroutine[Any, Any, Any], *, obeys: bool = True) -> Any:
+        """Runs a coroutine in the event loop and waits for it; carries out commands meanwhile."""
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         while True:
-            self._run_commands()
+            if obeys:
+                self._run_commands()
             try:
                 return future.result(COMMAND_S)
             except FutureTimeoutError:
