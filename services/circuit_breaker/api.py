@@ -13,7 +13,7 @@ from fastapi import Depends, FastAPI, Path, Request, Response
 
 from libs.common import web
 from libs.common.auth import TokenVerifier, bearer_token
-from libs.common.auth.identity import REALM_DEFAULT
+from libs.common.auth.identity import environment_of
 from libs.common.errors import NotReady
 from services.circuit_breaker.service import Caller, CircuitBreaker
 from services.circuit_breaker.settings import CircuitBreakerSettings
@@ -71,10 +71,9 @@ async def _caller(request: Request, parts: Parts, settings: CircuitBreakerSettin
     if missing is not None:
         raise NotReady(f"The circuits are not known: {missing}.")
     identity = await parts.verifier.verify(bearer_token(request.headers.get("authorization")))
-    is_default = identity.realm == REALM_DEFAULT
     return Caller(
         client_id=identity.client_id,
-        environment=settings.default_environment if is_default else identity.realm,
+        environment=environment_of(identity, default_environment=settings.default_environment),
         is_admin=identity.client_id in settings.admin_clients,
     )
 

@@ -15,7 +15,6 @@ from libs.common.records import Circuit, CircuitStatus
 from libs.common.resources import Catalog, Resource, decode_resource
 from services.circuit_breaker import api, metrics
 from services.circuit_breaker.adapters.tables import (
-    CatalogSubscriptions,
     TableCircuits,
     decode_circuit,
 )
@@ -46,7 +45,7 @@ async def run(settings: CircuitBreakerSettings) -> None:
     ):
         app = api.build(
             api.Parts(
-                breaker=CircuitBreaker(TableCircuits(circuits), CatalogSubscriptions(catalog)),
+                breaker=CircuitBreaker(TableCircuits(circuits), catalog.subscriptions),
                 verifier=TokenVerifier(settings.auth, issuer_client),
                 not_ready=partial(what_is_missing, readiness),
             ),

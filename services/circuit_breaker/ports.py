@@ -18,6 +18,6 @@ class Circuits(Protocol):
 class Subscriptions(Protocol):
     """The subscriptions as they are now."""
 
-    def get(self, subscription_id: str) -> Subscription | None:
+    def get(self, subscription_id: str, /) -> Subscription | None:
         """One of them; None for one that does not exist any more."""
         ...

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from libs.common.auth import bearer_token, check_realm
-from libs.common.auth.identity import REALM_DEFAULT
+from libs.common.auth.identity import environment_of
 from libs.common.clock import Clock, to_ms, to_text
 from libs.common.errors import Overloaded
 from libs.common.trace import TraceContext
@@ -111,8 +111,7 @@ class Publisher:
         identity = await self._outside.tokens.verify(bearer_token(authorization))
         default = self._policy.default_environment
         if environment is None:
-            is_default = identity.realm == REALM_DEFAULT
-            environment = default if is_default else identity.realm
+            environment = environment_of(identity, default_environment=default)
         check_realm(identity, environment=environment, default_environment=default)
         return Caller(client_id=identity.client_id, environment=environment)
 

@@ -5,7 +5,6 @@ The answer's head goes out at once for `text/event-stream`, and with the first e
 """
 
 import asyncio
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
@@ -16,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from libs.common import web
 from libs.common.auth import TokenVerifier, bearer_token, check_realm
-from libs.common.auth.identity import REALM_DEFAULT
+from libs.common.auth.identity import check_environment, environment_of
 from libs.common.errors import NoEvent, NotAcceptable, NotFound, NotReady
 from libs.common.http_stream import Connection, connection_of
 from libs.common.ids import SubscriptionId, uuid7
@@ -28,7 +27,6 @@ from services.sse.service.stream import Ending, Wishes
 from services.sse.service.streams import Streams
 from services.sse.settings import SseSettings
 
-ENVIRONMENT: Final = re.compile(r"[a-z0-9-]{1,63}")
 HEADERS: Final = ((b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
 LIMIT_MAX: Final = 1_000_000_000
 
@@ -82,7 +80,7 @@ class Api:
             return Response(status_code=200)
 
         async def head(environment: str) -> Response:
-            _check_environment(environment)
+            check_environment(environment)
             return Response(status_code=204)
 
         path = "/v1/{environment}/sse"
@@ -110,7 +108,7 @@ class Api:
         NotTheSubscriber, NotAStream.
         """
         if environment is not None:
-            _check_environment(environment)
+            check_environment(environment)
         reason = self._parts.not_ready()
         if reason is not None:
             raise NotReady(f"No stream can be opened here now: {reason}.")
@@ -118,7 +116,7 @@ class Api:
         identity = await self._parts.verifier.verify(token)
         default = self._settings.default_environment
         if environment is None:
-            environment = default if identity.realm == REALM_DEFAULT else identity.realm
+            environment = environment_of(identity, default_environment=default)
         check_realm(identity, environment=environment, default_environment=default)
         return self._parts.streams.subscription(
             SubscriptionId(subscription_id), environment=environment, client_id=identity.client_id
@@ -221,11 +219,3 @@ def _wishes(
         raise NotAcceptable(f"Streams are {' or '.join(Format)}; Accept allows neither.")
     limits = Limits(events=max_number, minutes=max_minutes, size_bytes=max_bytes)
     return Wishes(form=form, limits=limits, with_http_headers=include_http_headers)
-
-
-def _check_environment(environment: str) -> None:
-    if not ENVIRONMENT.fullmatch(environment):
-        raise NotFound(
-            f"{environment!r} cannot be an environment: these have 1 to 63 lower-case letters, "
-            "digits and dashes."
-        )

@@ -19,7 +19,6 @@ from libs.common.records import StreamRecord, stream_record
 from libs.common.resources import Catalog, Resource, decode_resource
 from services.sse.adapters.feed import LaneFeed
 from services.sse.adapters.stream_log import KafkaStreamLog
-from services.sse.adapters.subscriptions import CatalogSubscriptions
 from services.sse.api import Api, Parts
 from services.sse.domain.claims import Claims
 from services.sse.service.stream import Outside
@@ -87,7 +86,7 @@ class Process:
         self._streams = Streams(
             settings,
             Outside(
-                subscriptions=CatalogSubscriptions(catalog),
+                subscriptions=catalog.subscriptions,
                 claims=Claims(),
                 log=KafkaStreamLog(settings, producer, self._claims),
                 feed=self._feed,

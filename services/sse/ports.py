@@ -17,7 +17,7 @@ Sink = Callable[[ConsumedRecord], bool]
 class Subscriptions(Protocol):
     """Subscriptions as they are now."""
 
-    def get(self, subscription_id: str) -> Subscription | None:
+    def get(self, subscription_id: str, /) -> Subscription | None:
         """The subscription, if it exists."""
         ...
 

@@ -1,14 +1,16 @@
 """Who a token speaks for, and whether it belongs to an environment. Pure."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
-from libs.common.errors import RealmMismatch, Unauthenticated
+from libs.common.errors import NotFound, RealmMismatch, Unauthenticated
 from libs.common.ids import ClientId
 
 REALM_DEFAULT = "default"
+ENVIRONMENT: Final = re.compile(r"[a-z0-9-]{1,63}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,20 @@ def realm_of(issuer: str) -> str:
         realm = segments[segments.index("realms") + 1]
         return realm or REALM_DEFAULT
     return REALM_DEFAULT
+
+
+def environment_of(identity: Identity, *, default_environment: str) -> str:
+    """The environment that the realm names; realm `default` names the default one."""
+    return default_environment if identity.realm == REALM_DEFAULT else identity.realm
+
+
+def check_environment(name: str) -> None:
+    """Raises NotFound for a text that cannot be the name of an environment."""
+    if not ENVIRONMENT.fullmatch(name):
+        raise NotFound(
+            f"{name!r} cannot be an environment: these have 1 to 63 lower-case letters, "
+            "digits and dashes."
+        )
 
 
 def check_realm(identity: Identity, *, environment: str, default_environment: str) -> None:

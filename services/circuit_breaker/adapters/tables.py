@@ -1,4 +1,4 @@
-"""The tables `circuits` and `resources` in memory, as the use cases see them."""
+"""The table `circuits` in memory, as the use cases see it."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,6 @@ import msgspec
 
 from libs.common.kafka.table import CompactedTable
 from libs.common.records import Circuit, decoder
-from libs.common.resources import Catalog, Subscription
 
 _decoder = decoder(Circuit)
 
@@ -28,14 +27,3 @@ class TableCircuits:
     def all(self) -> Iterable[Circuit]:
         """As the port says."""
         return self._table.rows.values()
-
-
-class CatalogSubscriptions:
-    """The subscriptions in the table `resources`."""
-
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-
-    def get(self, subscription_id: str) -> Subscription | None:
-        """As the port says."""
-        return self._catalog.subscriptions.get(subscription_id)

@@ -5,7 +5,6 @@ a body nor a parser: environment name, readiness, requests in flight, token, rea
 length, body, fields, size of the data, event type, ownership, Kafka.
 """
 
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,15 +14,15 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from libs.common import problem, web
+from libs.common.auth.identity import check_environment
 from libs.common.clock import Clock, to_text
-from libs.common.errors import NotFound, NotReady, PlatformError, SlowBody
+from libs.common.errors import NotReady, PlatformError, SlowBody
 from libs.common.trace import TraceContext
 from services.producer import metrics
 from services.producer.domain import content
 from services.producer.domain.content import Headers
 from services.producer.service import Acceptance, Admission, Caller, Publisher, Submission
 
-ENVIRONMENT: Final = re.compile(r"[a-z0-9-]{1,63}")
 DISCARDED_BYTES_MAX: Final = 67_108_864
 """A longer body that nobody reads is not waited for: the connection ends with the answer."""
 
@@ -160,11 +159,8 @@ async def _accept(scope: Scope, send: Send, acceptance: Acceptance) -> None:
 def _environment(scope: Scope) -> str | None:
     """The environment in the path; None for the alias, whose realm names it."""
     environment: str | None = scope["path_params"].get("environment")
-    if environment is not None and not ENVIRONMENT.fullmatch(environment):
-        raise NotFound(
-            f"{environment!r} cannot be an environment: these have 1 to 63 lower-case letters, "
-            "digits and dashes."
-        )
+    if environment is not None:
+        check_environment(environment)
     return environment
 
 
