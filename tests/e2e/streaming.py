@@ -7,26 +7,10 @@ from collections.abc import AsyncIterator
 import aiohttp
 
 from libs.common import ids
-from tests.e2e.traffic import Platform, Receiver
+from tests.e2e.traffic import Platform, Receiver, subscriber_rover
 
 RETRY_S = 0.1
 NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=60.0)
-
-
-def stream_rover(name: str, event_type: str) -> str:
-    """An application that reads a type as a stream."""
-    return f"""\
-kind: Rover
-apiVersion: tcp.ei.telekom.de/v1
-metadata: {{name: {name}}}
-spec:
-  team: eni--tests
-  zone: local
-  subscriptions:
-    - eventType: {event_type}
-      deliveryType: server_sent_event
-      payloadType: data
-"""
 
 
 @contextlib.asynccontextmanager
@@ -35,7 +19,7 @@ async def reading(
 ) -> AsyncIterator[None]:
     """Subscribes `name` to a type and reads its stream, which counts at the receiver's `/name`."""
     application = f"{event_type.split('.')[1]}-{name}"
-    await platform.apply(application, stream_rover(application, event_type))
+    await platform.apply(application, subscriber_rover(application, event_type))
     client_id = f"eni--tests--{application}"
     subscription = ids.subscription_id(
         environment=platform.endpoints.environment, event_type=event_type, subscriber_id=client_id

@@ -235,8 +235,9 @@ spec:
 """
 
 
-def subscriber_rover(name: str, event_type: str, callback: str) -> str:
-    """An application that subscribes to a type."""
+def subscriber_rover(name: str, event_type: str, callback: str | None = None) -> str:
+    """An application that subscribes to a type, as a stream when it has no callback."""
+    target = f"callback: {callback}" if callback else ""
     return f"""\
 kind: Rover
 apiVersion: tcp.ei.telekom.de/v1
@@ -246,7 +247,7 @@ spec:
   zone: local
   subscriptions:
     - eventType: {event_type}
-      deliveryType: callback
+      deliveryType: {"callback" if callback else "server_sent_event"}
       payloadType: data
-      callback: {callback}
+      {target}
 """
